@@ -26,7 +26,16 @@ IGNORED_PATHS = ("metadata.resourceVersion", "metadata.managedFields", "metadata
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """One write by Metacontroller; `outcome` is "ok", "no-op" or the reason of the refusal."""
+    """One write by Metacontroller, as `RecordingStore` has recorded it.
+
+    Attributes:
+        time: the simulated time of the write.
+        verb: create, update, status or delete.
+        kind, namespace, name: the object that is written.
+        paths: the fields that an update changes.
+        outcome: "ok", "no-op" if the write changed nothing, or the reason of the refusal.
+        message: the message of a refusal; else empty.
+    """
 
     time: float
     verb: str
@@ -38,7 +47,7 @@ class Write:
     message: str = ""
 
     def __str__(self) -> str:
-        """Formats the write in one line."""
+        """Returns the write as one line of text."""
         paths = f" {', '.join(self.paths)}" if self.paths else ""
         outcome = "" if self.outcome == "ok" else f" -> {self.outcome} {self.message}".rstrip()
         return f"{self.verb} {self.kind} {self.name}{paths}{outcome}"
@@ -53,7 +62,10 @@ class _Fault:
 
 
 class RecordingStore:
-    """Passes calls on to the inner store, records writes, and makes chosen writes fail."""
+    """A store that passes calls on to the store `inner`, and records all writes in `writes`.
+
+    `fail` makes chosen writes fail.
+    """
 
     def __init__(self, inner: Store, clock: Clock) -> None:
         self.writes: list[Write] = []
@@ -62,14 +74,14 @@ class RecordingStore:
         self._faults: list[_Fault] = []
 
     def fail(self, times: int = 1, *, verb: str = "", kind: str = "", code: int = 500) -> None:
-        """Makes the next `times` writes fail with the code 409, 422 or 500.
+        """Makes the next `times` writes fail with the HTTP code 409, 422 or 500.
 
-        `verb` and `kind` restrict the writes that fail; empty means any.
+        `verb` and `kind` restrict the writes that fail; an empty text means any verb or kind.
         """
         self._faults.append(_Fault(verb, kind, times, code))
 
     def heal(self) -> None:
-        """Removes all faults that `fail` has set up."""
+        """Cancels all failures that `fail` has set up."""
         self._faults.clear()
 
     def get(self, kind: Kind, namespace: str, name: str) -> Object:
@@ -117,7 +129,10 @@ class RecordingStore:
     def _recorded(
         self, verb: str, kind: Kind, obj: Object, paths: tuple[str, ...] = ()
     ) -> Iterator[None]:
-        """Raises the injected error if the write has to fail, and records a refused write."""
+        """Runs the write in the `with` block and records it if it is refused.
+
+        Raises the error that `fail` has set up for such a write, instead of running the block.
+        """
         try:
             self._maybe_fail(verb, kind)
             yield

@@ -26,7 +26,10 @@ SPARE_NODE = "another-node"
 
 
 def clock_at(now: float, tick: float = 0.0) -> Clock:
-    """Returns a clock that shows a time in seconds since 1970; `tick` is that of `Clock`."""
+    """Returns a clock that shows the time `now`, in seconds since 1970.
+
+    If `tick` is not 0, the clock's timers run only at multiples of `tick` seconds.
+    """
     clock = Clock(tick)
     clock.now = now - EPOCH.timestamp()
     return clock
@@ -45,8 +48,17 @@ def seeded(  # noqa: PLR0913 - a world and what is in it
 ) -> World:
     """Builds a world from the objects of an API server, at the time of `clock`.
 
-    `silent_nodes` are names of nodes that have stopped reporting. `patience` is that of
-    `StatusReader`, and `options` are keyword arguments of `World`.
+    Args:
+        objects: all objects of the snapshot.
+        controller: the CompositeController manifest that Metacontroller runs.
+        hook: receives the calls of the controller's hooks.
+        clock: the simulated time, which starts at the time of the snapshot, see `clock_at`.
+        levers: how the nodes behave: times, images that cannot be pulled, containers that crash.
+        patience: seconds after which a container counts as stuck that is being created, or that
+            runs and is not ready.
+        silent_nodes: names of nodes that have stopped reporting. The pods do not show that, and the
+            snapshot contains no nodes.
+        options: further keyword arguments of `World`.
     """
     # Namespaces come first: other objects can only be restored into an existing namespace.
     objects = sorted(objects, key=lambda obj: obj["kind"] != NAMESPACE.name)
@@ -73,7 +85,7 @@ def seeded(  # noqa: PLR0913 - a world and what is in it
 def _newest_version(objects: list[Object]) -> int:
     """Returns the newest resourceVersion of the objects, at least 1.
 
-    The new world continues from this version, so its uids and container ids differ from all of an
+    The new world continues from this version. So its uids and container ids differ from those of an
     earlier simulated world, which may have written these objects.
     """
     versions = [version_of(obj) for obj in objects]
@@ -83,7 +95,8 @@ def _newest_version(objects: list[Object]) -> int:
 def _missing_owners(objects: list[Object], known: set[str]) -> list[Object]:
     """Returns stand-ins for owners that objects refer to and that the snapshot does not contain.
 
-    Without them the garbage collector would delete the objects.
+    Without the stand-ins the garbage collector would delete the objects. `known` are the uids of
+    all objects in the snapshot.
     """
     found: dict[str, Object] = {}
     for obj in objects:

@@ -49,11 +49,13 @@ from tapp.kube.merges import KUBECTL_APPLIED, kubectl_applied, merge_patch
 
 
 class UnsettledError(AssertionError):
-    """The world did not come to rest, or did not reach the expected state in time."""
+    """The world did not come to rest, or did not reach the expected state, within the allowed
+    time.
+    """
 
 
 class World:
-    """One simulated cluster with Metacontroller and the hook under test."""
+    """One simulated cluster with Metacontroller, and the hook under test."""
 
     def __init__(  # noqa: PLR0913 - a facade; all but the first two are options
         self,
@@ -70,15 +72,22 @@ class World:
         keep_calls: int = 500,
         decorators: Iterable[Object] = (),
     ) -> None:
-        """Builds an empty cluster with Metacontroller, which runs the given controllers.
+        """Builds a cluster without workloads, in which Metacontroller runs the given controllers.
 
-        `hook` receives all hook calls; the last `keep_calls` of them are kept in `hook_calls`.
-        `seed` determines all random choices. `policies` are admission policies of the cluster.
-        `crds` and `kinds` define custom kinds. `decorators` are DecoratorController manifests.
-
-        `version` is 0, or the newest resourceVersion of the cluster whose objects this world
-        continues (`simulator.seed`). New objects then get higher versions, and other uids,
-        container ids and addresses than the existing objects.
+        Args:
+            composite_controller: the CompositeController manifest.
+            hook: receives all calls of the controllers' hooks.
+            clock: the simulated time; None for a new clock.
+            seed: determines all random choices.
+            version: 0, or the newest resourceVersion of the cluster whose objects this world
+                continues (`simulator.seed`). New objects then get higher versions, and other uids,
+                container ids and addresses than the existing objects.
+            nodes: the number of nodes.
+            policies: admission policies, which change or refuse objects that are written.
+            crds: CustomResourceDefinitions, which define custom kinds with their defaults.
+            kinds: further custom kinds.
+            keep_calls: the number of hook calls that `hook_calls` keeps.
+            decorators: DecoratorController manifests.
         """
         self.clock = clock or Clock()
         self.kinds = Kinds(kinds)
@@ -118,12 +127,12 @@ class World:
 
     @property
     def writes(self) -> list[Write]:
-        """The writes of Metacontroller so far; clear the list to start a new count."""
+        """All writes of Metacontroller so far. A test may clear the list to start a new count."""
         return self.store.writes
 
     @property
     def outcomes(self) -> dict[tuple[str, ...], str]:
-        """The error of each object's last sync; an empty string after a success."""
+        """The error of each object's last sync, by key; an empty string after a success."""
         found: dict[tuple[str, ...], str] = {
             (*key,): text for key, text in self.metacontroller.outcomes.items()
         }
@@ -132,7 +141,7 @@ class World:
         return found
 
     def restart(self) -> None:
-        """Restarts Metacontroller, so that all its controllers lose their memory."""
+        """Restarts Metacontroller, so that all its controllers lose their state in memory."""
         self.metacontroller.restart()
         for each in self.decorators:
             each.restart()
@@ -144,7 +153,11 @@ class World:
         return self.cluster.create(NAMESPACE, manifest)
 
     def apply(self, manifest: Object) -> Object:
-        """Creates the object, or changes it as client-side `kubectl apply` does."""
+        """Creates the object, or changes it as client-side `kubectl apply` does; returns it as
+        stored.
+
+        A namespaced manifest without a namespace means the namespace `default`.
+        """
         manifest = _copy(manifest)
         kind = self.kinds.of(manifest)
         if kind.namespaced and not namespace_of(manifest):
@@ -158,13 +171,14 @@ class World:
         return self.cluster.update(kind, kubectl_applied(live, desired))
 
     def patch(self, kind: str, name: str, patch: Object, namespace: str = "default") -> Object:
-        """Changes an object with a JSON merge patch."""
+        """Changes an object with a JSON merge patch and returns the object as stored."""
         found = self.kinds.find(kind)
         live = self.get(kind, name, namespace)
         return self.cluster.update(found, merge_patch(live, _copy(patch)))
 
     def patch_resize(self, namespace: str, name: str, patch: Object) -> Object:
-        """Applies a strategic merge patch to a pod's subresource `resize`.
+        """Applies a strategic merge patch to a pod's subresource `resize` and returns the pod as
+        stored.
 
         Raises ApiError if the API server refuses the patch, or if the uid or resourceVersion in the
         patch's metadata is not the pod's.
@@ -181,9 +195,13 @@ class World:
     def resize(
         self, name: str, resources: Object, container: str = "", namespace: str = "default"
     ) -> Object:
-        """Changes the resources of one container, or of all if `container` is empty.
+        """Changes the resources of a pod's containers, as a vertical autoscaler does.
 
-        A vertical autoscaler writes the same subresource.
+        Args:
+            name: the name of the pod.
+            resources: a JSON merge patch for the `resources` of each container.
+            container: the container to change; empty for all containers.
+            namespace: the namespace of the pod.
         """
         pod = _copy(self.get("Pod", name, namespace))
         for _, _, each in containers_of(pod["spec"]):
@@ -200,7 +218,10 @@ class World:
         propagation: Propagation = "Background",
         grace_seconds: int | None = None,
     ) -> None:
-        """Deletes an object as `kubectl delete --wait=false` does."""
+        """Deletes an object as `kubectl delete --wait=false` does.
+
+        `grace_seconds` is the grace period of a pod; None means that of the pod's spec.
+        """
         self.cluster.delete(
             self.kinds.find(kind),
             namespace,
@@ -209,19 +230,22 @@ class World:
         )
 
     def get(self, kind: str, name: str, namespace: str = "default") -> Object:
-        """Returns an object, or raises NotFoundError."""
+        """Returns an object, or raises NotFoundError if the object does not exist."""
         return self.cluster.get(self.kinds.find(kind), namespace, name)
 
     def list(self, kind: str, namespace: str | None = None) -> list[Object]:
-        """Returns all objects of a kind, sorted by namespace and name."""
+        """Returns all objects of a kind, sorted by namespace and name.
+
+        If `namespace` is None, the objects of all namespaces are returned.
+        """
         return self.cluster.list(self.kinds.find(kind), namespace)
 
     def watch(self, listener: Callable[[Event], None]) -> None:
-        """Calls the listener at every later change of any object."""
+        """Registers a function that is called with every later change of any object."""
         self.cluster.subscribe(listener)
 
     def on_call(self, listener: Callable[[HookCall], None]) -> None:
-        """Calls the listener before every later call of a hook."""
+        """Registers a function that is called before every later call of a hook."""
         self._call_listeners.append(listener)
 
     def _record_call(self, call: HookCall) -> None:
@@ -232,16 +256,19 @@ class World:
     # The passing of time.
 
     def run(self, seconds: float) -> None:
-        """Lets the given simulated seconds pass."""
+        """Lets the given number of simulated seconds pass, and runs all timers that are due in
+        them.
+        """
         end = self.clock.now + seconds
         while self.clock.step(end):
             pass
         self.clock.now = end
 
     def run_until(self, predicate: Callable[[], bool], max_seconds: float = 600.0) -> None:
-        """Runs until the predicate is true.
+        """Lets simulated time pass until `predicate` returns True.
 
-        Raises UnsettledError if it is still false after `max_seconds`.
+        Raises UnsettledError if that does not happen within `max_seconds`, or if nothing is left to
+        happen.
         """
         end = self.clock.now + max_seconds
         while not predicate():
@@ -251,11 +278,11 @@ class World:
     def settle(
         self, *, quiet: float = 120.0, max_seconds: float = 7200.0, allow_errors: bool = False
     ) -> None:
-        """Runs until nothing more is going to change.
+        """Lets simulated time pass until nothing more is going to change.
 
-        The world is at rest if only background timers are left, or if nothing changed for `quiet`
-        seconds. Raises UnsettledError if the world still changes after `max_seconds`, or if a sync
-        failed and `allow_errors` is False.
+        The world is at rest if only background timers are left, such as resyncs, or if no object
+        changed for `quiet` seconds. Raises UnsettledError if the world still changes after
+        `max_seconds`, or if a sync failed and `allow_errors` is False.
         """
         end = self.clock.now + max_seconds
         self._last_change = self.clock.now
@@ -270,7 +297,9 @@ class World:
         self._last_change = self.clock.now
 
     def dump(self) -> str:
-        """Describes all objects, the outcomes of syncs and the last writes, for a failed test."""
+        """Returns a text with all objects, the outcomes of syncs and the last writes, for a failed
+        test.
+        """
         lines = [f"time {self.clock.now:.2f} s"]
         for kind, obj in self.cluster.contents():
             phase = (obj.get("status") or {}).get("phase", "")

@@ -99,7 +99,12 @@ def _forbidden(claim: Object, reason: str) -> ForbiddenError:
 
 
 class Admission:
-    """The admission chain of one cluster."""
+    """The admission chain of one cluster: fills in and checks objects before they are stored.
+
+    `policies` are callables that change or refuse objects after the built-in steps, in their order,
+    as admission policies of a real cluster do. `rng` chooses the random parts of names and
+    addresses.
+    """
 
     def __init__(self, rng: random.Random, policies: tuple[Policy, ...] = ()) -> None:
         self._rng = rng
@@ -108,7 +113,13 @@ class Admission:
         """True if the API server completes the pod-level resources, as since Kubernetes 1.37."""
 
     def pod_create(self, pod: Object) -> Object:
-        """Returns a new pod as the API server stores the pod."""
+        """Returns a new pod as the API server stores the pod: with defaults, volumes, tolerations
+        and status.
+
+        The pod gets the default values of its spec, the token volume of its ServiceAccount, the
+        default tolerations and the changes of the policies. Its status has the phase Pending and
+        the QoS class.
+        """
         given = pod.get("spec") or {}
         spec = stored_spec(
             {key: each for key, each in given.items() if key not in _FIELDS_OF_DISABLED_GATES}
@@ -121,12 +132,19 @@ class Admission:
         return {**pod, "status": {"phase": "Pending", "qosClass": qos_class(pod["spec"])}}
 
     def pod_update(self, pod: Object) -> Object:
-        """Returns an updated pod with defaults, after the policies."""
+        """Returns an updated pod with its defaults filled in and with the changes of the
+        policies.
+        """
         spec = stored_spec(pod.get("spec") or {})
         return self._apply_policies("UPDATE", {**pod, "spec": _with_tolerations(spec)})
 
     def claim_create(self, claim: Object, classes: Iterable[Object] = ()) -> Object:
-        """Returns a new claim as the API server stores it; `classes` are all StorageClasses."""
+        """Returns a new claim as the API server stores it: with defaults, StorageClass and
+        finalizer.
+
+        `classes` are all StorageClasses of the cluster. A claim that names no class gets the
+        default class, if there is one.
+        """
         spec = stored_claim(claim.get("spec") or {})
         # An empty class name, or the old annotation, asks for no default class.
         if "storageClassName" not in spec and OLD_CLASS_ANNOTATION not in annotations_of(claim):
@@ -144,19 +162,28 @@ class Admission:
         )
 
     def claim_update(self, claim: Object) -> Object:
-        """Returns an updated claim with defaults, after the policies."""
+        """Returns an updated claim with its defaults filled in and with the changes of the
+        policies.
+        """
         spec = stored_claim(claim.get("spec") or {})
         return self._apply_policies("UPDATE", {**claim, "spec": spec})
 
     def service_create(self, service: Object) -> Object:
-        """Returns a new Service as the API server stores the Service."""
+        """Returns a new Service as the API server stores the Service: with defaults, cluster IP and
+        node ports.
+        """
         spec = default_service_spec(service.get("spec") or {}, self._rng)
         return self._apply_policies(
             "CREATE", {**service, "spec": spec, "status": {"loadBalancer": {}}}
         )
 
     def service_update(self, new: Object, old: Object) -> Object:
-        """Returns an updated Service with defaults, after the policies."""
+        """Returns an updated Service with its defaults filled in and with the changes of the
+        policies.
+
+        The Service keeps the cluster IP of `old`, the stored Service, if the update omits the
+        cluster IP.
+        """
         given = new.get("spec") or {}
         # The API server fills in the old address if an update omits it (patchAllocatedValues in
         # pkg/registry/core/service/storage/storage.go).
@@ -165,12 +192,20 @@ class Admission:
         return self._apply_policies("UPDATE", {**new, "spec": spec})
 
     def revision_create(self, revision: Object) -> Object:
-        """Returns a new ControllerRevision as the API server stores the ControllerRevision."""
+        """Returns a new ControllerRevision as the API server stores the ControllerRevision.
+
+        The revision number is 0 if the object does not have one.
+        """
         return self._apply_policies("CREATE", {"revision": 0, **revision})
 
     @staticmethod
     def check_claim_resize(new: Object, old: Object, classes: Iterable[Object]) -> None:
         """Raises ForbiddenError if a claim grows and its StorageClass does not allow expansion.
+
+        Args:
+            new: the claim as the update would store the claim.
+            old: the stored claim. An unbound claim may not grow either.
+            classes: all StorageClasses of the cluster.
 
         Source: plugin/pkg/admission/storage/persistentvolume/resize (PersistentVolumeClaimResize).
         """
@@ -201,7 +236,11 @@ _POD_WITHOUT_SPEC = re.compile(
 
 
 def lean_pods(operation: Operation, obj: Object) -> Object:
-    """Changes pods as metacontroller/components/admission-policies/lean-pods.yaml does."""
+    """Changes pods of a TApp as metacontroller/components/admission-policies/lean-pods.yaml does.
+
+    The policy removes the pod's spec from Metacontroller's last-applied annotation. At a create it
+    also empties `managedFields`. Other objects are returned unchanged.
+    """
     owned = any(owner["kind"] == "TApp" for owner in owners_of(obj))
     text = annotations_of(obj).get(LAST_APPLIED, "")
     if obj["kind"] != "Pod" or not owned or ',"spec":{' not in text:

@@ -33,11 +33,13 @@ _MISSING = object()
 
 
 class ApplyError(Exception):
-    """The last-applied annotation is not a JSON object."""
+    """Metacontroller cannot update an object, because its last-applied annotation is not a JSON
+    object.
+    """
 
 
 def canonical_json(value: Json) -> str:
-    """Encodes like Go's json.Marshal: sorted keys, and <, >, & as escape sequences."""
+    """Encodes a value like Go's json.Marshal: sorted keys, and <, >, & as escape sequences."""
     text = _encoder.encode(value).decode()
     return _HTML.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
 
@@ -104,12 +106,17 @@ def _merge_list(observed: list[Json], last: list[Json], desired: list[Json] | No
 
 
 def merge(observed: Object, last_applied: Object | None, desired: Object) -> Object:
-    """Returns the observed object with the changes from last applied to desired."""
+    """Returns the observed object with the changes that lead from the last applied to the desired
+    object.
+
+    `last_applied` is the object that the hook returned at the last write; None counts as empty.
+    """
     return _merge_map(observed, last_applied or {}, desired)
 
 
 def last_applied(obj: Object) -> Object | None:
-    """Returns the object in the last-applied annotation, or None without the annotation.
+    """Returns the object in the last-applied annotation, or None if the annotation is missing or
+    null.
 
     Raises ApplyError if the annotation is not a JSON object or null.
     """
@@ -138,7 +145,11 @@ def without_last_applied(desired: Object) -> Object:
 
 
 def with_last_applied(obj: Object, applied: Object) -> Object:
-    """Returns the object with `applied` recorded in its last-applied annotation."""
+    """Returns the object with `applied` recorded in its last-applied annotation.
+
+    `applied` is the object that the hook returned. The next update compares the hook's new object
+    with this record.
+    """
     text = canonical_json(applied)
     annotations = annotations_of(obj)
     if annotations.get(LAST_APPLIED) == text:
@@ -147,7 +158,11 @@ def with_last_applied(obj: Object, applied: Object) -> Object:
 
 
 def apply_update(observed: Object, desired: Object) -> Object:
-    """Returns the observed object as Metacontroller writes it to reach the desired one."""
+    """Returns the observed object as Metacontroller writes it to reach the desired object.
+
+    The status and the metadata that only the API server sets stay as observed. The desired object
+    is recorded in the last-applied annotation. Raises ApplyError if that annotation is malformed.
+    """
     last = last_applied(observed)
     desired = without_last_applied(desired)
     merged = merge(observed, last, desired)

@@ -70,7 +70,15 @@ from tapp.kube.stored import encoded
 
 
 class Cluster:
-    """All objects of one cluster; implements `store.Store`."""
+    """All objects of one cluster, in memory; implements `store.Store`.
+
+    Args:
+        clock: the simulated time, for creation and deletion timestamps.
+        kinds: the resource types that the cluster has.
+        rng: the source of random numbers.
+        version: the resourceVersion before the first write; each write increments the version. Uids
+            depend on this number, too, so that two clusters do not share uids.
+    """
 
     def __init__(self, clock: Clock, kinds: Kinds, rng: random.Random, version: int = 0) -> None:
         self.clock = clock
@@ -84,41 +92,54 @@ class Cluster:
         self._generated = count(1)
 
     def subscribe(self, listener: Callable[[Event], None]) -> None:
-        """Calls the listener at every committed change, in order."""
+        """Registers a function that is called with every committed change, in the order of the
+        changes.
+        """
         self._listeners.append(listener)
 
     def detached_copy(self) -> "Cluster":
-        """Returns a copy without listeners, for dry runs: its writes do not change this cluster."""
+        """Returns a copy of the cluster without listeners, for dry runs.
+
+        Writes to the copy do not change this cluster, and no controller reacts to the writes.
+        """
         found = copy(self)
         found._objects = {kind: dict(objects) for kind, objects in self._objects.items()}
         found._locations, found._listeners = dict(self._locations), []
         return found
 
     def get(self, kind: Kind, namespace: str, name: str) -> Object:
-        """Returns the object, or raises NotFoundError."""
+        """Returns an object, or raises NotFoundError if the object does not exist."""
         obj = self.find(kind, namespace, name)
         if obj is None:
             raise NotFoundError(f'{kind.plural} "{name}" not found')
         return obj
 
     def find(self, kind: Kind, namespace: str, name: str) -> Object | None:
-        """Returns the object, or None."""
+        """Returns an object, or None if the object does not exist."""
         return self._objects.get(kind, {}).get((namespace if kind.namespaced else "", name))
 
     def list(self, kind: Kind, namespace: str | None = None) -> list[Object]:
-        """Returns all objects of a kind, sorted; None as namespace means all namespaces."""
+        """Returns all objects of a kind, sorted by namespace and name.
+
+        If `namespace` is None, the objects of all namespaces are returned.
+        """
         objects = self._objects.get(kind, {})
         return [obj for key, obj in sorted(objects.items()) if namespace in (None, key[0])]
 
     def find_by_uid(self, uid: str) -> tuple[Kind, Object] | None:
-        """Returns the existing object with this uid and its kind, or None."""
+        """Returns the kind and the object with this uid, or None if no existing object has this
+        uid.
+        """
         if uid not in self._locations:
             return None
         kind, key = self._locations[uid]
         return kind, self._objects[kind][key]
 
     def contents(self, namespace: str | None = None) -> Sequence[tuple[Kind, Object]]:
-        """Returns all namespaced objects with their kinds; None as namespace means all."""
+        """Returns all namespaced objects with their kinds, sorted by kind, namespace and name.
+
+        If `namespace` is None, the objects of all namespaces are returned.
+        """
         return [
             (kind, obj)
             for kind in sorted(self._objects, key=lambda kind: kind.sort_key)
@@ -127,7 +148,11 @@ class Cluster:
         ]
 
     def create(self, kind: Kind, obj: Object) -> Object:
-        """Creates the object and returns it as stored."""
+        """Creates the object, after admission and validation, and returns it as stored.
+
+        Raises AlreadyExistsError if an object of this name exists, ForbiddenError if the namespace
+        is being deleted, and InvalidError if the object is invalid.
+        """
         obj = self._with_name(kind, obj)
         if kind.namespaced:
             namespace = self.get(NAMESPACE, "", namespace_of(obj))
@@ -163,15 +188,19 @@ class Cluster:
         return self._commit(kind, None, obj)
 
     def restore(self, kind: Kind, obj: Object) -> None:
-        """Stores an object of another cluster unchanged, with its uid, versions and status."""
+        """Stores an object of another cluster unchanged, with its uid, resourceVersion and status.
+
+        Neither admission nor validation runs. The listeners see the object as created.
+        """
         self._objects.setdefault(kind, {})[key_of(obj)] = obj
         self._locations[uid_of(obj)] = kind, key_of(obj)
         self._publish(Event(kind, None, obj, self.revision))
 
     def update(self, kind: Kind, obj: Object) -> Object:
-        """Replaces the object (PUT) except for its status.
+        """Replaces an object except for its status (PUT), and returns it as stored.
 
-        Raises ConflictError if the object has another resourceVersion.
+        Raises ConflictError if the stored object has another resourceVersion than `obj`, and
+        InvalidError if the change is not permitted.
         """
         old = self._get_for_update(kind, obj)
         new = {**obj, "metadata": self._server_fields(obj, old)}
@@ -201,7 +230,8 @@ class Cluster:
     def resize(self, pod: Object) -> Object:
         """Changes the resources of a pod's containers (PUT of the subresource `resize`).
 
-        Raises ConflictError if the pod has another resourceVersion.
+        Returns the pod as stored; all other changes in `pod` are ignored. Raises ConflictError if
+        the stored pod has another resourceVersion than `pod`.
         """
         old = self._get_for_update(POD, pod)
         new = with_resources(old, pod)
@@ -210,9 +240,11 @@ class Cluster:
         return self._replace(POD, old, new)
 
     def update_status(self, kind: Kind, obj: Object) -> Object:
-        """Replaces the status only, except for pods, whose metadata is replaced, too.
+        """Replaces the status of an object (PUT of the subresource `status`), and returns it as
+        stored.
 
-        Raises ConflictError if the object has another resourceVersion.
+        Only for pods, the metadata is replaced, too. Raises ConflictError if the stored object has
+        another resourceVersion than `obj`.
         """
         old = self._get_for_update(kind, obj)
         if not kind.has_status:
@@ -231,7 +263,12 @@ class Cluster:
         return self._replace(kind, old, new)
 
     def edit(self, kind: Kind, obj: Object, change: Callable[[Object], Object]) -> Object:
-        """Writes without validation, as scheduler, kubelet and controllers do."""
+        """Writes the object that `change` returns for the stored object, without admission and
+        validation.
+
+        The scheduler, the kubelets and the controllers of the simulator write this way. `obj` only
+        tells the namespace and the name. Returns the object as stored.
+        """
         old = self.get(kind, *key_of(obj))
         return self._replace(kind, old, change(old))
 
@@ -240,7 +277,7 @@ class Cluster:
     ) -> None:
         """Deletes the object now, after its grace period, or when its last finalizer is removed.
 
-        Raises ConflictError if `options.uid` is not the object's uid.
+        Raises ConflictError if `options.uid` is set and is not the object's uid.
         """
         old = self.get(kind, namespace, name)
         uid = options.uid
@@ -264,7 +301,10 @@ class Cluster:
             self.remove(kind, old)
 
     def remove(self, kind: Kind, old: Object) -> Object:
-        """Removes the object from the store and returns its last state."""
+        """Removes the object from the store at once, without grace period and finalizers.
+
+        Returns the last state of the object, with the resourceVersion of the removal.
+        """
         self.revision += 1
         del self._objects[kind][key_of(old)]
         del self._locations[uid_of(old)]

@@ -38,7 +38,7 @@ _REACTION_SECONDS, _EXPAND_SECONDS = 0.1, 2.0
 
 
 def without_finalizer(name: str) -> Callable[[Object], Object]:
-    """Returns an edit that removes one finalizer from an object."""
+    """Returns a function for `Cluster.edit` that removes one finalizer from an object."""
     return lambda obj: with_meta(obj, finalizers=[f for f in finalizers_of(obj) if f != name])
 
 
@@ -49,7 +49,10 @@ def _without_owners(uids: set[str]) -> Callable[[Object], Object]:
 
 
 class GarbageCollector:
-    """Deletes dependents of deleted owners, a moment after the event."""
+    """Deletes the dependents of deleted owners, `_REACTION_SECONDS` after the owner's event.
+
+    Foreground deletion and orphaning are modeled, too.
+    """
 
     def __init__(self, cluster: Cluster, clock: Clock) -> None:
         self._cluster = cluster
@@ -151,11 +154,14 @@ class GarbageCollector:
 
 
 class ClaimController:
-    """Binds claims, expands their volumes, and protects claims in use.
+    """Binds claims, expands their volumes, and protects claims that scheduled pods use from
+    removal.
 
-    A claim is bound `bind_seconds` after its creation. `largest_volume` is the size of the largest
-    volume that the storage driver can provide (None: no limit). A claim that requests more keeps
-    its volume and gets the resize status ControllerResizeInfeasible.
+    Attributes:
+        bind_seconds: seconds from the creation of a claim until it is bound.
+        largest_volume: the size of the largest volume that the storage driver can provide, or None
+            without a limit. A claim that requests more keeps its volume and gets the resize status
+            ControllerResizeInfeasible.
     """
 
     def __init__(self, cluster: Cluster, clock: Clock) -> None:
@@ -239,7 +245,7 @@ def claims_of(pod: Object) -> list[str]:
 
 
 class NamespaceController:
-    """Empties a namespace that is being deleted, and then removes the namespace."""
+    """Deletes all objects in a namespace that is being deleted, and then removes the namespace."""
 
     def __init__(self, cluster: Cluster, clock: Clock) -> None:
         self._cluster = cluster

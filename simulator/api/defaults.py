@@ -10,14 +10,20 @@ CONTAINER_LISTS = ("initContainers", "containers")
 
 
 def containers_of(spec: Object) -> Iterator[tuple[str, int, Object]]:
-    """Yields (list name, index, container) for all init containers and containers."""
+    """Yields (list name, index, container) for all init containers and containers of a pod's
+    spec.
+    """
     for field in CONTAINER_LISTS:
         for index, container in enumerate(spec.get(field) or []):
             yield field, index, container
 
 
 def fill_in(value: Json, schema: Object) -> Json:
-    """Returns a custom resource with the defaults of its OpenAPI schema, at every depth."""
+    """Returns a value of a custom resource with the defaults that its OpenAPI schema declares.
+
+    Defaults are filled in at every depth. The caller passes the complete object first; the function
+    calls itself for the inner values.
+    """
     if isinstance(value, list) and "items" in schema:
         return [fill_in(item, schema["items"]) for item in value]
     if not isinstance(value, dict):
@@ -37,7 +43,8 @@ def fill_in(value: Json, schema: Object) -> Json:
 def default_service_spec(spec: Object, rng: Random) -> Object:
     """Returns a Service spec with defaults, a cluster IP, and node ports if its type has them.
 
-    Sources: pkg/apis/core/v1/defaults.go (SetDefaults_Service), pkg/registry/core/service.
+    `rng` chooses the address and the ports. Sources: pkg/apis/core/v1/defaults.go
+    (SetDefaults_Service), pkg/registry/core/service.
     """
     spec = encoded(spec)
     kind = spec.get("type", "ClusterIP")

@@ -13,7 +13,11 @@ FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
 
 
 def grace_seconds(kind: Kind, obj: Object, requested: int | None) -> int:
-    """Returns the grace period in seconds; 0 for pods that have no node or have ended."""
+    """Returns the seconds that the kubelet gives the containers of an object that is being deleted.
+
+    The result is 0 for objects other than pods, and for pods that have no node or have ended.
+    `requested` is the grace period in the delete request; None means that of the pod.
+    """
     if kind is not POD or not obj["spec"].get("nodeName"):
         return 0
     if (obj.get("status") or {}).get("phase") in COMPLETED:
@@ -26,9 +30,10 @@ def grace_seconds(kind: Kind, obj: Object, requested: int | None) -> int:
 
 
 def with_propagation(finalizers: list[str], propagation: Propagation | None) -> list[str]:
-    """Returns the finalizers of an object that is deleted with a propagation policy.
+    """Returns the finalizers that an object has after a delete with a propagation policy.
 
-    None leaves the finalizers as they are.
+    Foreground and Orphan each add their finalizer, Background adds none. If `propagation` is None,
+    the finalizers stay as they are.
     """
     if propagation is None:
         return finalizers

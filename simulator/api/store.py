@@ -15,7 +15,9 @@ Propagation = Literal["Background", "Foreground", "Orphan"]
 
 
 class ApiError(Exception):
-    """A request that the API server refused."""
+    """A request that the API server refused; `code` and `reason` are those of the Status
+    response.
+    """
 
     code = 500
     reason = "InternalError"
@@ -43,7 +45,9 @@ class ConflictError(ApiError):
 
 
 class InvalidError(ApiError):
-    """422: the object is invalid; `path` is the first invalid field."""
+    """422: the object is invalid; `path` is the first invalid field, or empty if no field is
+    known.
+    """
 
     code = 422
     reason = "Invalid"
@@ -62,7 +66,14 @@ class ForbiddenError(ApiError):
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One committed change: `old` is None for a create, `new` is None for a removal."""
+    """One committed change of an object, as the listeners of a cluster get it.
+
+    Attributes:
+        kind: the kind of the object.
+        old: the object before the change; None if the change created the object.
+        new: the object after the change; None if the change removed the object.
+        revision: the cluster's resourceVersion after the change.
+    """
 
     kind: Kind
     old: Object | None
@@ -71,7 +82,7 @@ class Event:
 
     @property
     def object(self) -> Object:
-        """The newest state of the object in this event."""
+        """The object after the change, or its last state if the change removed the object."""
         current = self.new if self.new is not None else self.old
         if current is None:
             raise ValueError("an event is about an object")
@@ -80,7 +91,13 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class DeleteOptions:
-    """Options of a delete: expected uid, propagation and grace period; None for the default."""
+    """The options of a delete request; None stands for the API server's default.
+
+    Attributes:
+        uid: the uid that the object must have; another uid causes a ConflictError.
+        propagation: Background, Foreground or Orphan.
+        grace_seconds: the grace period of a pod in seconds.
+    """
 
     uid: str | None = None
     propagation: Propagation | None = None
@@ -94,18 +111,28 @@ class Store(Protocol):
     """The calls that Metacontroller makes to an API server."""
 
     def get(self, kind: Kind, namespace: str, name: str) -> Object:
-        """Returns the object, or raises NotFoundError."""
+        """Returns the object, or raises NotFoundError if the object does not exist."""
 
     def create(self, kind: Kind, obj: Object) -> Object:
-        """Creates the object and returns it as stored."""
+        """Creates the object and returns it as stored; raises AlreadyExistsError if the name is
+        taken.
+        """
 
     def update(self, kind: Kind, obj: Object) -> Object:
-        """Replaces the object (PUT); raises ConflictError if it has another resourceVersion."""
+        """Replaces the object (PUT) and returns it as stored.
+
+        Raises ConflictError if the stored object has another resourceVersion than `obj`.
+        """
 
     def update_status(self, kind: Kind, obj: Object) -> Object:
-        """Replaces the status; raises ConflictError if the object has another resourceVersion."""
+        """Replaces the status (PUT of the subresource) and returns the object as stored.
+
+        Raises ConflictError if the stored object has another resourceVersion than `obj`.
+        """
 
     def delete(
         self, kind: Kind, namespace: str, name: str, options: DeleteOptions = DEFAULT
     ) -> None:
-        """Deletes the object; raises ConflictError if its uid is not `options.uid`."""
+        """Deletes the object; raises ConflictError if `options.uid` is set and is not the object's
+        uid.
+        """

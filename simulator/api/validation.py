@@ -48,9 +48,14 @@ _FIXED_ANNOTATIONS = (
 
 
 def invalid(obj: Object, path: str, reason: str, error_path: str = "") -> InvalidError:
-    """Returns the error for an invalid field.
+    """Returns the error with which the API server refuses an object because of one field.
 
-    `error_path` is the path that `InvalidError.path` has, if the message has to name another field.
+    Args:
+        obj: the refused object.
+        path: the path of the field that the message names.
+        reason: the reason in the message.
+        error_path: the value of `InvalidError.path` if the message names another field than the
+            changed one; empty if both are the same.
     """
     message = f'{obj["kind"]} "{name_of(obj)}" is invalid: {path}: {reason}'
     return InvalidError(message, error_path or path)
@@ -65,7 +70,7 @@ def _check_strings(obj: Object, field: str) -> None:
 
 
 def check_metadata(obj: Object) -> None:
-    """Refuses malformed names, labels, annotations and owner references."""
+    """Raises InvalidError if a name, label, annotation or owner reference is malformed."""
     _check_strings(obj, "labels")
     _check_strings(obj, "annotations")
     name = name_of(obj)
@@ -95,7 +100,11 @@ def _check_owners(obj: Object) -> None:
 
 
 def check_metadata_update(new: Object, old: Object) -> None:
-    """Refuses malformed metadata, and new finalizers on an object that is being deleted."""
+    """Raises InvalidError if metadata are malformed, or if an object in deletion gets a new
+    finalizer.
+
+    `old` is the stored object, `new` the object as the update would store it.
+    """
     check_metadata(new)
     if is_terminating(old):
         added = sorted(set(finalizers_of(new)) - set(finalizers_of(old)))
@@ -105,7 +114,7 @@ def check_metadata_update(new: Object, old: Object) -> None:
 
 
 def check_pod(pod: Object) -> None:
-    """Refuses a new pod that is invalid."""
+    """Raises InvalidError if a new pod is invalid."""
     check_metadata(pod)
     spec = pod["spec"]
     if not spec.get("containers"):
@@ -143,7 +152,10 @@ def _check_unique(obj: Object, values: list[Json], path: str) -> None:
 
 
 def _check_restarts(pod: Object, path: str, container: Object) -> None:
-    """Refuses unknown restart policies and restart rules (validateContainerRestartPolicy)."""
+    """Raises InvalidError if a container has an unknown restart policy or an invalid restart rule.
+
+    `path` is the path of the container in the pod. Source: validateContainerRestartPolicy.
+    """
     policy, rules = container.get("restartPolicy"), container.get("restartPolicyRules") or []
     if policy is not None and policy not in POLICIES:
         raise invalid(pod, f"{path}.restartPolicy", f'Unsupported value: "{policy}"')
@@ -171,9 +183,11 @@ def _check_image(pod: Object, path: str, container: Object) -> None:
 
 
 def check_amounts(pod: Object, path: str, container: Object) -> None:
-    """Refuses values that are not quantities, and requests that exceed their limits.
+    """Raises InvalidError if a container's resources are not quantities, or a request exceeds its
+    limit.
 
-    A real API server already fails to decode an invalid quantity, with code 400.
+    `path` is the path of the container in the pod. A real API server already fails to decode an
+    invalid quantity, with code 400.
     """
     resources = container.get("resources") or {}
     for kind in ("limits", "requests"):
@@ -188,7 +202,10 @@ def check_amounts(pod: Object, path: str, container: Object) -> None:
 
 
 def check_pod_update(new: Object, old: Object) -> None:
-    """Refuses an update of a pod that changes an immutable field."""
+    """Raises InvalidError if an update of a pod changes an immutable field.
+
+    `old` is the stored pod, `new` the pod as the update would store it.
+    """
     check_metadata_update(new, old)
     _check_fixed_annotations(new, old)
     if new["spec"] is old["spec"] or deep_equal(new["spec"], old["spec"]):
@@ -235,7 +252,11 @@ def _check_tolerations(new: Object, old: Object) -> None:
 
 
 def _with_permitted_changes(new: Object, old_pod: Object) -> Object:
-    """Returns the new spec with the old images and tolerations, which an update may change."""
+    """Returns the new spec with the images and tolerations of the old pod.
+
+    An update may change these two fields. So any remaining difference between the result and the
+    old spec is a change that the API server refuses.
+    """
     spec, before = dict(new["spec"]), old_pod["spec"]
     for field in CONTAINER_LISTS:
         if field in spec:
@@ -249,22 +270,26 @@ def _with_permitted_changes(new: Object, old_pod: Object) -> Object:
 
 
 def storage_of(claim: Object) -> str:
-    """Returns the storage that a claim requests, or "0"."""
+    """Returns the storage that a claim requests, or "0" if the claim has no request."""
     requests = (claim["spec"].get("resources") or {}).get("requests") or {}
     return str(requests.get("storage", "0"))
 
 
 def check_service_update(new: Object, old: Object) -> None:
-    """Refuses a change of a Service's cluster IP."""
+    """Raises InvalidError if an update changes the cluster IP of a Service.
+
+    `old` is the stored Service, `new` the Service as the update would store it.
+    """
     before = old["spec"].get("clusterIP")
     if before is not None and new["spec"].get("clusterIP") != before:
         raise invalid(new, "spec.clusterIPs[0]", "Invalid value: may not change once set")
 
 
 def check_claim_update(new: Object, old: Object) -> None:
-    """Refuses all changes of a claim's spec but storage request, volume name and attributes class.
+    """Raises InvalidError if an update changes an immutable field of a claim's spec.
 
-    A bound claim's request may shrink as long as it stays above the volume's capacity, so that
+    Permitted are changes of the volume name, of the attributes class and, for a bound claim, of the
+    storage request. The request may shrink as long as it stays above the volume's capacity, so that
     users can recover from a failed expansion. Source: ValidatePersistentVolumeClaimUpdate.
     """
     check_metadata_update(new, old)
@@ -292,7 +317,7 @@ def check_claim_update(new: Object, old: Object) -> None:
 
 
 def check_revision(revision: Object) -> None:
-    """Refuses a ControllerRevision without data or with a negative number."""
+    """Raises InvalidError if a ControllerRevision has no data or a negative number."""
     check_metadata(revision)
     if revision.get("data") is None:
         raise invalid(revision, "data", "Required value: data is mandatory")
@@ -303,7 +328,10 @@ def check_revision(revision: Object) -> None:
 
 
 def check_revision_update(new: Object, old: Object) -> None:
-    """Refuses a change of a ControllerRevision's data; its number and metadata may change."""
+    """Raises InvalidError if an update changes the data of a ControllerRevision.
+
+    The revision number and the metadata may change.
+    """
     check_metadata_update(new, old)
     check_revision(new)
     if not deep_equal(new["data"], old["data"]):
@@ -311,10 +339,11 @@ def check_revision_update(new: Object, old: Object) -> None:
 
 
 def with_resources(old: Object, requested: Object) -> Object:
-    """Returns the pod with the requested resources; all other changes are ignored.
+    """Returns the pod `old` with the resources that its containers have in `requested`.
 
-    Raises InvalidError if resources other than cpu and memory change, or if a request or limit is
-    removed. Sources: pkg/registry/core/pod/strategy.go (podResizeStrategy) and ValidatePodResize.
+    All other differences between the two pods are ignored. Raises InvalidError if resources other
+    than cpu and memory change, or if a request or limit is removed. Sources:
+    pkg/registry/core/pod/strategy.go (podResizeStrategy) and ValidatePodResize.
     """
     requested_resources = {
         container["name"]: container.get("resources", {})

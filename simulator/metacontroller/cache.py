@@ -22,7 +22,7 @@ _encoder = msgspec.json.Encoder(order="sorted")
 
 @dataclass(slots=True, eq=False)
 class Entry:
-    """One cached object, with its JSON and its key, computed once."""
+    """One cached object, with its JSON and its key, each of which is computed only once."""
 
     obj: Object
     _json: bytes | None = None
@@ -31,7 +31,9 @@ class Entry:
 
     @property
     def key(self) -> str:
-        """`namespace/name`, or the name of a cluster-scoped object."""
+        """The key of the object in hook requests: `namespace/name`, or the name if it has no
+        namespace.
+        """
         if self._key is None:
             namespace, name = key_of(self.obj)
             self._key = f"{namespace}/{name}" if namespace else name
@@ -39,7 +41,7 @@ class Entry:
 
     @property
     def json(self) -> bytes:
-        """The object's JSON, encoded at its first use."""
+        """The JSON of the object, encoded at the first use."""
         if self._json is None:
             self._json = _encoder.encode(self.obj)
         return self._json
@@ -57,9 +59,10 @@ class _Informer:
 
 
 class Cache:
-    """All informer caches of one Metacontroller.
+    """The informer caches of one Metacontroller: one cache for each kind.
 
-    `lag` holds the delay of a kind's events in seconds, by the kind's name.
+    `lag` maps the name of a kind to the seconds by which its events arrive late. Kinds that are not
+    in `lag` are always up to date.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -69,11 +72,19 @@ class Cache:
         self._handlers: list[Handler] = []
 
     def on_change(self, handler: Handler) -> None:
-        """Calls the handler with (kind, old entry, new entry) at every change of the cache."""
+        """Registers a handler that is called with (kind, old entry, new entry) at every change of a
+        cache.
+
+        The old entry is None for a new object, and the new entry is None for a removed object.
+        """
         self._handlers.append(handler)
 
     def feed(self, event: Event) -> None:
-        """Takes an event from the API server; the cache changes now, or after the kind's lag."""
+        """Takes an event of the API server into the cache of its kind.
+
+        The cache changes at once, or after the lag of the kind. While the kind is paused, the event
+        waits.
+        """
         informer = self._informer(event.kind)
         lag = self.lag.get(event.kind.name, 0.0)
         if not lag and not informer.paused and not informer.waiting_events:
@@ -84,24 +95,34 @@ class Cache:
             self._clock.after(lag, lambda: self._deliver(event.kind))
 
     def pause(self, kind: Kind) -> None:
-        """Stops the delivery of this kind's events."""
+        """Stops the delivery of a kind's events, so that its cache stays as it is until
+        `resume`.
+        """
         self._informer(kind).paused = True
 
     def resume(self, kind: Kind) -> None:
-        """Delivers all waiting events of this kind and ends the pause."""
+        """Delivers all waiting events of a kind and ends the pause that `pause` began."""
         informer = self._informer(kind)
         informer.paused = False
         while informer.waiting_events:
             self._apply(informer.waiting_events.popleft()[1])
 
     def advance(self, kind: Kind, events: int = 1) -> None:
-        """Delivers the given number of waiting events of a kind that stays paused."""
+        """Delivers the oldest waiting events of a paused kind, which stays paused.
+
+        `events` is the number of events to deliver; if fewer are waiting, all of them are
+        delivered.
+        """
         informer = self._informer(kind)
         for _ in range(min(events, len(informer.waiting_events))):
             self._apply(informer.waiting_events.popleft()[1])
 
     def replace(self, kind: Kind, objects: Iterable[Object]) -> None:
-        """Replaces all objects of a kind, as a relist does; each difference counts as a change."""
+        """Replaces all cached objects of a kind, as an informer's relist does.
+
+        `objects` are all objects that exist now. The handlers are called for each object that is
+        new, gone, or has another resourceVersion.
+        """
         before = self._informer(kind).entries
         after = {key_of(obj): obj for obj in objects}
         for key in sorted(before.keys() | after.keys()):
@@ -111,18 +132,22 @@ class Cache:
                 self._apply(Event(kind, None if old is None else old.obj, new, 0))
 
     def get(self, kind: Kind, key: Key) -> Entry | None:
-        """Returns the cached object, or None."""
+        """Returns the cached object with this key (namespace and name), or None."""
         return self._informer(kind).entries.get(key)
 
     def entries(self, kind: Kind, namespace: str = "") -> list[Entry]:
-        """Returns the cached objects of a kind, sorted; an empty namespace means all namespaces."""
+        """Returns the cached objects of a kind, sorted by namespace and name.
+
+        An empty `namespace` means all namespaces.
+        """
         found = sorted(self._informer(kind).entries.items())
         return [entry for key, entry in found if namespace in ("", key[0])]
 
     def owned_by(self, kind: Kind, uid: str, namespace: str = "") -> list[Entry]:
-        """Returns the cached objects that the owner with this uid controls.
+        """Returns the cached objects of a kind that are controlled by the owner with this uid.
 
-        An empty uid means objects without a controller; an empty namespace means all namespaces.
+        An empty `uid` means objects without a controller; an empty `namespace` means all
+        namespaces.
         """
         found = sorted(self._informer(kind).owned.get(uid, {}).items())
         return [entry for key, entry in found if namespace in ("", key[0])]
@@ -160,7 +185,14 @@ def _owner_uid(obj: Object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """The parts that a Metacontroller works with; each may be simulated or real."""
+    """The parts of a cluster that a Metacontroller works with; each part may be simulated or real.
+
+    Attributes:
+        store: the API server, for live reads and for writes.
+        cache: the informer caches, for all other reads.
+        kinds: the resource types of the cluster.
+        clock: the time, for retries and resyncs.
+    """
 
     store: Store
     cache: Cache

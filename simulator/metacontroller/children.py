@@ -39,7 +39,8 @@ Observed = Mapping[Kind, Mapping[str, Entry]]
 class Children:
     """Writes the children of one parent during one sync.
 
-    `methods` holds the update strategy of each kind.
+    `methods` holds the method of the update strategy of each kind of children: OnDelete, InPlace or
+    Recreate.
     """
 
     def __init__(self, store: Store, kinds: Kinds, methods: Mapping[Kind, str]) -> None:
@@ -48,7 +49,16 @@ class Children:
         self._methods = methods
 
     def manage(self, parent: Object, observed: Observed, wanted: list[DesiredChild]) -> list[str]:
-        """Deletes, creates and updates children as needed; returns the error messages."""
+        """Deletes, creates and updates children until they match the hook's response.
+
+        Args:
+            parent: the parent that becomes the owner of created children.
+            observed: the existing children by kind and key.
+            wanted: the children that the hook has returned.
+
+        Returns the messages of the errors that occurred; the other children have been written all
+        the same.
+        """
         errors: list[str] = []
         desired: dict[Kind, dict[str, DesiredChild]] = {}
         for child in wanted:

@@ -35,7 +35,7 @@ RETRIES = 5
 
 
 class ClaimError(Exception):
-    """A child could not be adopted or released."""
+    """A child cannot be adopted or released, or a desired child has labels of another parent."""
 
 
 def atomic_update(
@@ -46,10 +46,19 @@ def atomic_update(
     *,
     status: bool = False,
 ) -> Object:
-    """Reads the live object, changes it and writes it; retries after conflicts.
+    """Reads the live object, changes and writes it, and repeats that after a conflict, up to 5
+    times.
 
-    Returns the written object, or the live object if `change` returns its argument. Raises
-    NotFoundError if the live object has another uid.
+    Args:
+        store: the API server.
+        kind: the kind of the object.
+        obj: an older state of the object, which tells the namespace, name and uid.
+        change: returns the object to write for the live object; if it returns its argument, nothing
+            is written.
+        status: True if only the status is written.
+
+    Returns the written object, or the live object if nothing was written. Raises NotFoundError if
+    the live object has another uid, and ConflictError if every attempt has met a conflict.
     """
     for attempt in range(RETRIES):
         current = store.get(kind, *key_of(obj))
@@ -69,16 +78,17 @@ def atomic_update(
 
 
 def selector_of(parent: Object) -> Object:
-    """Returns the selector that Metacontroller generates for the children of a parent."""
+    """Returns the label selector that Metacontroller generates for the children of a parent."""
     return {"matchLabels": {"controller-uid": uid_of(parent)}}
 
 
 def claim(
     environment: Environment, parent_kind: Kind, parent: Object, child_kind: Kind
 ) -> list[Entry]:
-    """Returns the parent's children of one kind; adopts and releases objects.
+    """Returns the parent's children of one kind, after it has adopted and released objects.
 
-    Raises ClaimError with all errors after every object has been processed.
+    A child that was just adopted is returned as cached before the adoption. Raises ClaimError with
+    all errors after every object has been processed.
     """
     store, cache, selector = environment.store, environment.cache, selector_of(parent)
     namespace = namespace_of(parent)

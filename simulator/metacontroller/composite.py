@@ -18,7 +18,14 @@ _DEFAULT_RESYNC_SECONDS = 1800.0
 
 @dataclass(frozen=True, slots=True)
 class Hook:
-    """One webhook; `strict` refuses unknown keys in responses."""
+    """One webhook of a controller manifest.
+
+    Attributes:
+        url: the URL that Metacontroller calls.
+        version: the version of the hook protocol, v1 or v2.
+        timeout_seconds: seconds after which the call fails.
+        strict: True if a response with unknown keys is refused.
+    """
 
     url: str
     version: str = "v1"
@@ -28,7 +35,7 @@ class Hook:
 
 @dataclass(frozen=True, slots=True)
 class ChildResource:
-    """One kind of children and its update strategy."""
+    """One kind of children in a CompositeController, and the method of its update strategy."""
 
     api_version: str
     plural: str
@@ -37,7 +44,16 @@ class ChildResource:
 
 @dataclass(frozen=True, slots=True)
 class Composite:
-    """The content of one CompositeController."""
+    """The content of one CompositeController manifest, decoded.
+
+    Attributes:
+        manifest: the manifest as given; hook requests contain it.
+        children: the kinds of children.
+        sync, finalize, customize: the hooks; None if the manifest does not have the hook.
+        ignore_status_changes: True if a change of the parent's status starts no sync.
+        resync_seconds: seconds between two syncs of an unchanged parent.
+        parent_selector: the label selector for parents; None selects all parents.
+    """
 
     manifest: Object
     name: str
@@ -61,17 +77,24 @@ class Composite:
         return selector_matches(self.parent_selector, labels_of(parent))
 
     def is_responsible_for(self, parent: Object) -> bool:
-        """Returns True if the label selector matches the parent, or it has the finalizer."""
+        """Returns True if the controller has to sync the parent.
+
+        That is so if its label selector matches the parent, or if the parent has its finalizer,
+        which the controller then has to remove.
+        """
         return self.finalizer in finalizers_of(parent) or self.matches(parent)
 
 
 def duration_seconds(text: str) -> float:
-    """Parses a Go duration such as `1m30s` into seconds."""
+    """Parses a Go duration such as `1m30s` and returns the seconds."""
     return sum(float(number) * _UNITS[unit] for number, unit in _DURATION.findall(text))
 
 
 def read_hook(hooks: Object, name: str) -> Hook | None:
-    """Returns the hook of this name, or None if the controller does not have it."""
+    """Returns one hook of a controller, or None if the controller does not have the hook.
+
+    `hooks` is the `spec.hooks` of the manifest, and `name` is a key in it, such as `sync`.
+    """
     hook = hooks.get(name)
     if not hook or not hook.get("webhook"):
         return None
@@ -88,15 +111,18 @@ def read_hook(hooks: Object, name: str) -> Hook | None:
 
 
 def resync_seconds_of(spec: Object) -> float:
-    """Returns the seconds between two syncs of an unchanged parent, at least 1."""
+    """Returns the seconds between two syncs of an unchanged parent, from the spec of a controller.
+
+    The value of `resyncPeriodSeconds` is raised to 1 if it is smaller. The default is 1800.
+    """
     given = spec.get("resyncPeriodSeconds")
     return _DEFAULT_RESYNC_SECONDS if given is None else max(float(given), 1.0)
 
 
 def read(manifest: Object) -> Composite:
-    """Parses a CompositeController manifest.
+    """Parses a CompositeController manifest and returns its content.
 
-    Raises ValueError if the manifest needs a feature that is not modeled.
+    Raises ValueError if the manifest needs a feature that the simulator does not model.
     """
     spec = manifest["spec"]
     parent, hooks = spec["parentResource"], spec.get("hooks") or {}

@@ -42,7 +42,9 @@ DecoratedKey = tuple[str, str, str, str]  # apiVersion, kind, namespace and name
 
 @dataclass(frozen=True, slots=True)
 class DecoratedResource:
-    """One resource type that is decorated, and the selector of its objects."""
+    """One resource type that a DecoratorController syncs; without `label_selector`, all its
+    objects.
+    """
 
     api_version: str
     plural: str
@@ -51,7 +53,14 @@ class DecoratedResource:
 
 @dataclass(frozen=True, slots=True)
 class DecoratorManifest:
-    """The content of one DecoratorController."""
+    """The content of one DecoratorController manifest, decoded.
+
+    Attributes:
+        manifest: the manifest as given; hook requests contain it.
+        resources: the resource types that the controller syncs.
+        sync: the hook that is called for each object.
+        resync_seconds: seconds between two syncs of an unchanged object.
+    """
 
     manifest: Object
     name: str
@@ -61,9 +70,9 @@ class DecoratorManifest:
 
 
 def read_decorator(manifest: Object) -> DecoratorManifest:
-    """Parses a DecoratorController manifest.
+    """Parses a DecoratorController manifest and returns its content.
 
-    Raises ValueError if the manifest needs a feature that is not modeled.
+    Raises ValueError if the manifest has no sync hook, or needs a feature that is not modeled.
     """
     spec = manifest["spec"]
     hooks = spec.get("hooks") or {}
@@ -92,7 +101,10 @@ def read_decorator(manifest: Object) -> DecoratorManifest:
 
 
 class Decorator(Loop[DecoratedKey]):
-    """Syncs all objects of one DecoratorController."""
+    """Syncs all objects that one DecoratorController selects.
+
+    `on_call` is called with each call of the hook before the request is sent.
+    """
 
     def __init__(
         self,
@@ -149,11 +161,17 @@ class Decorator(Loop[DecoratedKey]):
     def _write(
         self, key: DecoratedKey, kind: Kind, obj: Object, response: protocol.Decoration
     ) -> None:
-        """Writes the status, and then labels and annotations, if anything changes.
+        """Writes the hook's status, and then its labels and annotations, into the object.
 
-        A changed status causes the second PUT, too, even if labels and annotations stay the same. A
-        404 or 409 ends the sync without an error, because the change that caused it brings the next
-        sync.
+        Nothing is written if nothing changes. A changed status causes the second PUT, too, even if
+        labels and annotations stay the same. A 404 or 409 ends the sync without an error, because
+        the change that caused it brings the next sync.
+
+        Args:
+            key: the key of the object in the queue, for the next sync that the hook asks for.
+            kind: the kind of the object.
+            obj: the cached object that the hook has seen.
+            response: the decoded response of the hook.
         """
         if response.resync_after > 0:
             self.queue.add_after(key, response.resync_after)

@@ -14,7 +14,17 @@ from simulator.objects.objects import Key, Object
 
 @dataclass(slots=True)
 class HookCall:
-    """One call of a hook: request, response and error, for tests and timelines."""
+    """One call of a hook, recorded for tests and for timelines.
+
+    Attributes:
+        time: the simulated time of the call.
+        hook: `sync`, `finalize`, `customize`, or `decorate` (the sync hook of a
+            DecoratorController).
+        parent: namespace and name of the object about which the hook is called.
+        parts: the body of the request, in parts.
+        http_response: the response; None if none has arrived.
+        error: the reason why the call failed; empty if it succeeded.
+    """
 
     time: float
     hook: str  # `sync`, `finalize`, `customize`, or `decorate` (sync of a decorator)
@@ -25,19 +35,19 @@ class HookCall:
 
     @property
     def request(self) -> Object:
-        """The decoded request."""
+        """The decoded JSON body of the request."""
         decoded: Object = msgspec.json.decode(b"".join(self.parts))
         return decoded
 
     @property
     def response(self) -> Object:
-        """The decoded response; empty if the hook has not responded."""
+        """The decoded JSON body of the response; empty if the hook has not responded."""
         decoded: Object = msgspec.json.decode(self.http_response.body) if self.http_response else {}
         return decoded
 
 
 class HookCaller:
-    """Sends requests to hooks and reports each call to a listener."""
+    """Sends requests to hooks, and first reports each call to a listener (`on_call`)."""
 
     def __init__(
         self, clock: Clock, client: HookClient, on_call: Callable[[HookCall], None]
@@ -47,7 +57,16 @@ class HookCaller:
         self._on_call = on_call
 
     def call(self, hook: Hook, name: str, parent: Key, parts: list[bytes]) -> bytes:
-        """Returns the body of the hook's response; raises HookError for a failure."""
+        """Sends a request to a hook and returns the body of the response.
+
+        Args:
+            hook: the hook, with its URL and timeout.
+            name: the name of the hook in the record of the call, see `HookCall.hook`.
+            parent: namespace and name of the object about which the hook is called.
+            parts: the body of the request, in parts.
+
+        Raises HookError if no response arrives, or if its status is not 200.
+        """
         call = HookCall(self._clock.now, name, parent, parts)
         self._on_call(call)
         try:

@@ -15,12 +15,12 @@ TOO_MANY_REQUESTS = 429
 
 
 class HookError(Exception):
-    """The call of a hook failed, or its response cannot be used."""
+    """The call of a hook failed, or its response cannot be used; the sync is retried later."""
 
 
 @dataclass(frozen=True, slots=True)
 class HttpResponse:
-    """An HTTP response."""
+    """An HTTP response; the names of `headers` are in lower case."""
 
     status: int
     body: bytes
@@ -28,23 +28,26 @@ class HttpResponse:
 
 
 class HookClient(Protocol):
-    """A client that sends one POST request."""
+    """A client that sends POST requests to hooks."""
 
     def post(self, url: str, body: bytes, seconds: float) -> HttpResponse:
-        """Returns the response; raises HookError if none arrives within the given seconds."""
+        """Returns the response to a request; raises HookError if none arrives within `seconds`."""
 
 
 Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 
 class WsgiHook:
-    """Calls a WSGI application in this process; only path and query of the URL matter."""
+    """Calls a WSGI application in this process; of the URL only path and query matter."""
 
     def __init__(self, application: Wsgi) -> None:
         self._application = application
 
     def post(self, url: str, body: bytes, seconds: float, **more: object) -> HttpResponse:  # noqa: ARG002
-        """Calls the application and returns its response; `more` are additional WSGI variables."""
+        """Calls the application and returns its response.
+
+        `more` are additional WSGI variables. `seconds` is ignored: the call has no timeout.
+        """
         parts = urlsplit(url)
         environ = {
             "REQUEST_METHOD": "POST",
@@ -86,8 +89,9 @@ class WsgiHook:
 class HttpHook:
     """Calls a hook over HTTP or HTTPS.
 
-    `base`, if not empty, replaces scheme and host of the manifest's URL. `headers` is called before
-    each request and returns additional headers.
+    Args:
+        base: scheme, host and port that replace those of the manifest's URL; empty to keep them.
+        headers: called before each request; returns additional headers.
     """
 
     def __init__(self, base: str = "", headers: Callable[[], dict[str, str]] = dict) -> None:
@@ -95,7 +99,10 @@ class HttpHook:
         self._headers = headers
 
     def post(self, url: str, body: bytes, seconds: float) -> HttpResponse:
-        """Sends the request over a new connection."""
+        """Sends the request over a new connection and returns the response.
+
+        Raises HookError if the connection fails or no response arrives within `seconds`.
+        """
         target = urlsplit(self._base + urlsplit(url).path if self._base else url)
         connect = (
             http.client.HTTPSConnection if target.scheme == "https" else http.client.HTTPConnection

@@ -29,11 +29,16 @@ K = TypeVar("K", bound=Hashable)
 
 
 class WorkQueue(Generic[K]):
-    """Calls `process` with the keys of objects, and never with a key whose sync has not ended.
+    """Schedules the syncs of objects: calls `process` with a key, but never twice at the same time.
 
-    Of several delayed requests for a key the earliest counts. A failed sync is retried after 5 ms,
-    doubled with each failure up to 1,000 s; a success resets the delay. Source: client-go's
+    If several delayed requests for a key exist, the earliest counts. A failed sync is retried after
+    5 ms, doubled with each failure up to 1,000 s; a success resets this delay. Source: client-go's
     rate-limiting work queue.
+
+    Args:
+        clock: the simulated time.
+        process: starts the sync of a key. The end of the sync is reported with `done`.
+        delay: seconds between a request and the sync, so that several requests become one.
     """
 
     def __init__(self, clock: Clock, process: Callable[[K], None], delay: float) -> None:
@@ -47,7 +52,7 @@ class WorkQueue(Generic[K]):
         self._failures: dict[K, int] = {}
 
     def add(self, key: K) -> None:
-        """Requests a sync soon; several requests before its start become one."""
+        """Requests a sync of a key soon; several requests before the sync starts become one."""
         if key in self._running:
             self._run_again.add(key)
         elif key not in self._ready:
@@ -56,9 +61,10 @@ class WorkQueue(Generic[K]):
             )
 
     def add_after(self, key: K, seconds: float, *, background: bool = False) -> None:
-        """Requests a sync in the given seconds.
+        """Requests a sync of a key after the given number of seconds.
 
-        A background request does not keep the world from being at rest (`Clock`).
+        `background` is True if the world counts as being at rest while only such requests wait
+        (`Clock`).
         """
         timer = self._delayed.get(key)
         if timer is not None:
@@ -72,7 +78,11 @@ class WorkQueue(Generic[K]):
         )
 
     def done(self, key: K, *, failed: bool = False) -> None:
-        """Reports the end of a sync; a failed sync is retried after its back-off."""
+        """Takes note that the sync of a key has ended.
+
+        A failed sync is retried after its back-off. A key that was requested during the sync is
+        synced again.
+        """
         self._running.discard(key)
         if failed:
             failures = self._failures.get(key, 0)
@@ -87,7 +97,7 @@ class WorkQueue(Generic[K]):
             self.add(key)
 
     def clear(self) -> None:
-        """Cancels all requests and resets all delays."""
+        """Cancels all requests, and resets the back-offs of all keys."""
         for timer in (*self._ready.values(), *self._delayed.values()):
             self._clock.cancel(timer)
         self._ready.clear()
@@ -112,11 +122,13 @@ _FAILURES = (ApiError, HookError, ClaimError, UnknownKindError)
 
 
 class Loop(ABC, Generic[K]):
-    """Syncs objects by their keys, one after the other.
+    """The base class of controllers: syncs objects by their keys, one after the other.
 
-    `outcomes` holds the error of each object's last sync, or an empty string after a success.
-    `hook_seconds` is the simulated time between a sync's reads and its writes. `on_failure` is
-    called for each failed sync.
+    Attributes:
+        outcomes: the error of each object's last sync, by key; empty after a success.
+        hook_seconds: simulated seconds between the reads and the writes of a sync.
+        on_failure: called with key and error for each failed sync.
+        queue: the queue of the keys that have to be synced.
     """
 
     def __init__(self, clock: Clock, resync_seconds: float) -> None:
@@ -130,7 +142,9 @@ class Loop(ABC, Generic[K]):
         self._schedule_resync(self._generation)
 
     def restart(self) -> None:
-        """Loses all state in memory and syncs every cached object, as a new process does."""
+        """Loses all state in memory and syncs every cached object, as a new process of the
+        controller does.
+        """
         self._generation += 1
         self.outcomes.clear()
         self.queue.clear()
@@ -144,13 +158,14 @@ class Loop(ABC, Generic[K]):
 
     @abstractmethod
     def _decide(self, key: K) -> Writes | None:
-        """Runs the first phase of a sync, up to the hook's response.
+        """Runs the first phase of a sync: reads the object, calls the hook, and decodes the
+        response.
 
-        Returns the second phase, which writes; None if the object needs no sync.
+        Returns the second phase, a function that writes; None if the object needs no sync.
         """
 
     def _forget(self) -> None:
-        """Loses the state in memory that a subclass has."""
+        """Drops the state in memory that a subclass keeps; called by `restart`."""
 
     def _schedule_resync(self, generation: int) -> None:
         def resync() -> None:

@@ -43,9 +43,14 @@ from simulator.objects.objects import (
 
 @dataclass(frozen=True, slots=True)
 class Finalizer:
-    """The finalizer of one controller; `enabled` if the controller has a finalize hook.
+    """Adds one controller's finalizer to parents, and removes it.
 
     Source: pkg/controller/common/finalizer.
+
+    Attributes:
+        name: the name of the finalizer.
+        enabled: True if the controller has a finalize hook, so that parents need the finalizer.
+        environment: the cluster in which the parents are written.
     """
 
     name: str
@@ -57,7 +62,11 @@ class Finalizer:
         return self.name in finalizers_of(parent)
 
     def sync(self, parent: Object) -> Object:
-        """Adds or removes the finalizer as needed; returns the parent, unchanged or as written."""
+        """Adds the finalizer if the controller has a finalize hook, or else removes an old one.
+
+        Returns the parent as written, or unchanged if nothing was to do. A parent in deletion never
+        gets the finalizer.
+        """
         if self.is_on(parent) == self.enabled:
             return parent
         if self.enabled and is_terminating(parent):
@@ -65,13 +74,17 @@ class Finalizer:
         return self._edit(parent, add=self.enabled)
 
     def remove(self, parent: Object) -> Object:
-        """Removes the finalizer, so that the parent can be deleted; returns the new parent."""
+        """Removes the finalizer, so that the parent can be deleted; returns the parent as
+        written.
+        """
         return self._edit(parent, add=False)
 
     def should_finalize(self, parent: Object) -> bool:
-        """Returns True if children of a parent in deletion are still written.
+        """Returns True if Metacontroller still writes the children of a parent that is in deletion.
 
-        Foreground deletion and orphaning leave the children to the garbage collector.
+        The caller has checked that the parent is in deletion. The result is False for foreground
+        deletion and orphaning, which leave the children to the garbage collector, and without the
+        finalizer.
         """
         present = finalizers_of(parent)
         if FOREGROUND in present or ORPHAN in present or not self.is_on(parent):
@@ -91,17 +104,22 @@ class Finalizer:
 
 
 class ManageError(ClaimError):
-    """Some children could not be written; all others were."""
+    """Some children could not be written; all other children of the sync were written."""
 
 
 def _aggregate(errors: list[str]) -> str:
-    """Joins different error messages as k8s.io/apimachinery/pkg/util/errors does."""
+    """Joins error messages as k8s.io/apimachinery/pkg/util/errors does; equal messages count
+    once.
+    """
     known = list(dict.fromkeys(errors))
     return known[0] if len(known) == 1 else f"[{', '.join(known)}]"
 
 
 class Metacontroller(Loop[Key]):
-    """Syncs all parents of one CompositeController."""
+    """Syncs all parents of one CompositeController.
+
+    `on_call` is called with each call of a hook before the request is sent.
+    """
 
     def __init__(
         self,
@@ -123,7 +141,7 @@ class Metacontroller(Loop[Key]):
         self._triggers = Triggers(composite, environment, self._related, self.queue.add)
 
     def parent(self, key: Key) -> Object | None:
-        """Returns the parent of this key from the cache, or None."""
+        """Returns the parent of this key from the cache, or None if the cache does not have it."""
         entry = self._triggers.parent(key)
         return None if entry is None else entry.obj
 
@@ -134,7 +152,10 @@ class Metacontroller(Loop[Key]):
         self._related.forget()
 
     def _decide(self, key: Key) -> Writes | None:
-        """Runs a sync up to the hook's response; returns the function that writes."""
+        """Runs a sync up to the hook's response; returns the function that writes.
+
+        Returns None if the controller is not responsible for the parent, or if the parent is gone.
+        """
         entry, parent_kind = self._triggers.parent(key), self._triggers.parent_kind
         if entry is None or parent_kind is None or not self.composite.is_responsible_for(entry.obj):
             return None

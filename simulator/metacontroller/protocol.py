@@ -31,7 +31,7 @@ Group = Mapping[Kind, Iterable[Entry]]
 
 
 class TooManyRequestsError(HookError):
-    """429: the hook asks Metacontroller to retry after the given seconds."""
+    """429: the hook asks Metacontroller to retry the sync after `retry_after` seconds."""
 
     def __init__(self, retry_after: float) -> None:
         super().__init__(f"too many requests, retry after {retry_after:g} s")
@@ -52,7 +52,10 @@ class _ChildHead(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class DesiredChild:
-    """One child as the hook wants it; `raw` is its JSON, byte for byte."""
+    """One child in a hook's response, of which only the metadata are decoded.
+
+    `raw` is the JSON of the complete child, byte for byte as in the response.
+    """
 
     api_version: str
     kind: str
@@ -63,11 +66,11 @@ class DesiredChild:
 
     @property
     def key(self) -> str:
-        """The key of the child among all of its kind: `namespace/name`, or the name."""
+        """The key of the child among the children of its kind: `namespace/name`, or the name."""
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
     def decode(self) -> Object:
-        """Returns the complete object, with its namespace filled in."""
+        """Returns the complete child as an object, with its namespace filled in."""
         obj: Object = msgspec.json.decode(self.raw)
         if self.namespace and namespace_of(obj) != self.namespace:
             obj["metadata"] = {**(obj.get("metadata") or {}), "namespace": self.namespace}
@@ -76,7 +79,14 @@ class DesiredChild:
 
 @dataclass(frozen=True, slots=True)
 class SyncResponse:
-    """A decoded response of the sync or finalize hook."""
+    """A decoded response of the sync or finalize hook.
+
+    Attributes:
+        status: the new status of the parent.
+        children: the desired children.
+        resync_after: seconds until the next sync that the hook asks for; 0 for none.
+        finalized: True if the finalizer can be removed.
+    """
 
     status: Object
     children: list[DesiredChild]
@@ -88,8 +98,10 @@ class SyncResponse:
 class Decoration:
     """A decoded response of a DecoratorController's sync hook.
 
-    A label or annotation with the value None has to be removed. A status of None leaves the status
-    as it is.
+    Attributes:
+        labels, annotations: the entries to set in the object; the value None removes an entry.
+        status: the new status of the object; None leaves the status as it is.
+        resync_after: seconds until the next sync that the hook asks for; 0 for none.
     """
 
     labels: dict[str, str | None]
@@ -123,7 +135,15 @@ def _group(name: str, group: Group, parent: Object, version: str) -> Iterable[by
 def sync_request(
     hook: Hook, controller: bytes, parent: Entry, groups: tuple[Group, Group], *, finalizing: bool
 ) -> list[bytes]:
-    """Returns the body for sync or finalize in parts; `groups` are children and related objects."""
+    """Returns the body of a request to the sync or finalize hook, in parts that the caller joins.
+
+    Args:
+        hook: the hook; its version decides the keys of the objects.
+        controller: the JSON of the CompositeController.
+        parent: the parent.
+        groups: the children, and the related objects, each by kind.
+        finalizing: True for the finalize hook.
+    """
     children, related = groups
     return [
         b'{"controller":' + controller + b',"parent":',
@@ -135,12 +155,18 @@ def sync_request(
 
 
 def customize_request(controller: bytes, parent: Entry) -> list[bytes]:
-    """Returns the body for customize in parts."""
+    """Returns the body of a request to the customize hook, in parts that the caller joins.
+
+    `controller` is the JSON of the CompositeController.
+    """
     return [b'{"controller":' + controller + b',"parent":', parent.json, b"}"]
 
 
 def decorate_request(controller: bytes, decorated: Entry) -> list[bytes]:
-    """Returns the body for a decorator's sync hook in parts."""
+    """Returns the body of a request to a DecoratorController's sync hook, in parts for joining.
+
+    `controller` is the JSON of the DecoratorController, and `decorated` is the object to sync.
+    """
     return [
         b'{"controller":' + controller + b',"object":',
         decorated.json,
@@ -149,7 +175,10 @@ def decorate_request(controller: bytes, decorated: Entry) -> list[bytes]:
 
 
 def check_status(response: HttpResponse) -> None:
-    """Raises HookError unless the status of the response is 200."""
+    """Raises HookError unless the HTTP status of the response is 200.
+
+    For 429 the error is a TooManyRequestsError with the seconds of the Retry-After header, or 0.
+    """
     if response.status == TOO_MANY_REQUESTS:
         after = response.headers.get("retry-after", "")
         raise TooManyRequestsError(float(after) if after.isascii() and after.isdigit() else 0.0)
@@ -159,7 +188,10 @@ def check_status(response: HttpResponse) -> None:
 
 
 def decode_object(body: bytes, known: tuple[str, ...], *, strict: bool) -> dict[str, msgspec.Raw]:
-    """Splits a JSON object into its fields; in strict mode raises HookError for unknown fields."""
+    """Splits a JSON object into its fields, which stay encoded.
+
+    `known` are the fields that the protocol has. In strict mode, an unknown field raises HookError.
+    """
     with _unmarshalling():
         fields = msgspec.json.decode(body, type=dict[str, msgspec.Raw] | None) or {}
     unknown = sorted(set(fields) - set(known))
@@ -170,7 +202,7 @@ def decode_object(body: bytes, known: tuple[str, ...], *, strict: bool) -> dict[
 
 @contextmanager
 def _unmarshalling() -> Iterator[None]:
-    """Turns decoding errors into a HookError with Metacontroller's message."""
+    """Turns a decoding error in the `with` block into a HookError with Metacontroller's message."""
     try:
         yield
     except (msgspec.DecodeError, ValueError) as error:
@@ -178,9 +210,9 @@ def _unmarshalling() -> Iterator[None]:
 
 
 def decode_sync(body: bytes, hook: Hook, parent_namespace: str) -> SyncResponse:
-    """Decodes a response of sync or finalize.
+    """Decodes the body of a response of the sync or finalize hook.
 
-    Children without a namespace get `parent_namespace`.
+    Children without a namespace get `parent_namespace`. Raises HookError if the body is malformed.
     """
     fields = decode_object(body, SYNC_FIELDS, strict=hook.strict)
     with _unmarshalling():
@@ -199,7 +231,11 @@ def _field(fields: Mapping[str, msgspec.Raw], name: str, shape: Json) -> Json:
 
 @lru_cache(maxsize=4096)
 def _decode_child(raw: bytes, parent_namespace: str) -> DesiredChild:
-    """Decodes the metadata of a child; cached, because each sync brings the same texts again."""
+    """Decodes the metadata of a desired child.
+
+    Children without a namespace get `parent_namespace`. The results are cached, because each sync
+    brings the same texts again.
+    """
     if raw == b"null":
         raise HookError("null in children: the real Metacontroller panics")
     head = msgspec.json.decode(raw, type=_ChildHead)
@@ -210,7 +246,10 @@ def _decode_child(raw: bytes, parent_namespace: str) -> DesiredChild:
 
 
 def decode_decorate(body: bytes, hook: Hook) -> Decoration:
-    """Decodes a response of a decorator's sync hook; raises HookError if it has attachments."""
+    """Decodes the body of a response of a DecoratorController's sync hook.
+
+    Raises HookError if the body is malformed, or if it has attachments, which are not modeled.
+    """
     fields = decode_object(body, DECORATE_FIELDS, strict=hook.strict)
     with _unmarshalling():
         labels: dict[str, str | None] | None = _field(fields, "labels", _OPTIONAL_STRINGS)
@@ -225,7 +264,10 @@ def decode_decorate(body: bytes, hook: Hook) -> Decoration:
 
 
 def decode_customize(body: bytes, hook: Hook) -> list[Object]:
-    """Decodes a response of customize and returns its rules."""
+    """Decodes the body of a response of the customize hook and returns the rules in it.
+
+    Each rule selects related objects. Raises HookError if the body is malformed.
+    """
     fields = decode_object(body, ("relatedResources",), strict=hook.strict)
     with _unmarshalling():
         return _field(fields, "relatedResources", list[dict[str, Json]] | None) or []

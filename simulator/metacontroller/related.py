@@ -26,7 +26,11 @@ _NOT_CACHED: tuple[list[Object], float] = [], float("-inf")
 
 
 class Related:
-    """Finds the related objects of a parent, and the parents to which an object is related."""
+    """Finds the objects that the customize hook's rules relate to a parent.
+
+    `Related` also tells whether a changed object is related to a parent, so that the parent is
+    synced. `call_hook` calls the customize hook for a parent and returns its rules.
+    """
 
     def __init__(
         self,
@@ -43,7 +47,7 @@ class Related:
         self._cached: dict[tuple[str, int], tuple[list[Object], float]] = {}
 
     def rules(self, parent: Entry) -> list[Object]:
-        """Returns the parent's rules, from the cache or from the hook."""
+        """Returns the rules of a parent: from the cache, or from the hook if the cache has none."""
         key = uid_of(parent.obj), generation_of(parent.obj)
         rules, expires = self._cached.get(key, _NOT_CACHED)
         if expires <= self._clock.now:
@@ -52,11 +56,13 @@ class Related:
         return rules
 
     def forget(self) -> None:
-        """Empties the cache of rules."""
+        """Empties the cache of rules, so that the hook is called again for every parent."""
         self._cached.clear()
 
     def objects(self, parent: Entry) -> dict[Kind, list[Entry]]:
-        """Returns the related objects of a parent, by kind."""
+        """Returns the related objects of a parent by kind; an empty mapping without a customize
+        hook.
+        """
         found: dict[Kind, dict[str, Entry]] = {}
         if self._hook is None:
             return {}
@@ -69,9 +75,9 @@ class Related:
         return {kind: list(group.values()) for kind, group in found.items()}
 
     def concerns(self, parent: Entry, kind: Kind, obj: Object) -> bool:
-        """Returns True if a rule of the parent selects the object.
+        """Returns True if a rule of the parent selects the object `obj`.
 
-        If the hook fails, the answer is False: the parent's own sync reports the failure.
+        If the hook fails, the result is False: the parent's own sync reports the failure.
         """
         try:
             rules = self.rules(parent)

@@ -30,7 +30,11 @@ from simulator.objects.objects import (
 
 
 def changes_only_status(old: Object, new: Object) -> bool:
-    """Returns True if an update of a parent can be ignored with `ignoreStatusChanges`."""
+    """Returns True if an update of a parent changes neither spec, labels nor annotations.
+
+    Metacontroller ignores such an update if `ignoreStatusChanges` is set. The deletion of a parent
+    is never ignored.
+    """
     return (
         not is_terminating(new)
         and generation_of(old) == generation_of(new)
@@ -40,7 +44,10 @@ def changes_only_status(old: Object, new: Object) -> bool:
 
 
 class Triggers:
-    """Subscribes to the caches and enqueues parents."""
+    """Calls `enqueue` with the key of each parent that a change in the caches concerns.
+
+    `parent_kind` is the kind of the parents; None until the first parent appears in the cache.
+    """
 
     def __init__(
         self,
@@ -64,7 +71,7 @@ class Triggers:
         return self._cache.entries(self.parent_kind, namespace)
 
     def parent(self, key: Key) -> Entry | None:
-        """Returns the cached parent of this key, or None."""
+        """Returns the cached parent with this key (namespace and name), or None."""
         return None if self.parent_kind is None else self._cache.get(self.parent_kind, key)
 
     def _on_change(self, kind: Kind, old: Entry | None, new: Entry | None) -> None:

@@ -17,7 +17,7 @@ FormatTime = Callable[[float], str]
 
 @dataclass(slots=True)
 class Run:
-    """One process of a container, running or ended."""
+    """One process of a container, running or ended, as the container runtime knows it."""
 
     id: str
     image: str  # as the pod's spec spells it
@@ -39,7 +39,11 @@ class Run:
         return self.finished is None
 
     def state(self, format_time: FormatTime) -> Object:
-        """Returns the state of a containerStatus that shows this process."""
+        """Returns the state of a containerStatus that shows this process: `running` or
+        `terminated`.
+
+        `format_time` turns seconds of the simulated clock into a timestamp.
+        """
         if self.finished is None:
             return {"running": {"startedAt": format_time(self.started)}}
         return {
@@ -54,17 +58,27 @@ class Run:
 
 
 class BackOff:
-    """Delays between attempts, by key; twice the limit without an attempt resets a key's delay."""
+    """The kubelet's growing delays between attempts, such as restarts of a container or pulls of an
+    image.
+
+    Each key, an image name, has its own delay. The delay starts again with its first length if no
+    attempt was made for longer than twice the limit.
+    """
 
     def __init__(self) -> None:
         self._entries: dict[str, tuple[float, float]] = {}
         self._over: set[str] = set()
 
     def count_attempt(self, key: str, event: float, now: float, first: float, limit: float) -> None:
-        """Counts an attempt at time `now`; its delay is twice the last one, up to `limit`.
+        """Counts an attempt at time `now`, which doubles the delay of the key.
 
-        The delay starts with `first` again if `event`, the failure that caused the attempt, is
-        later than twice the limit after the last attempt.
+        Args:
+            key: the image name.
+            event: the time of the failure that caused the attempt. If it is more than twice the
+                limit after the last attempt, the delay starts again with `first`.
+            now: the time of the attempt.
+            first: the delay after the first attempt, in seconds.
+            limit: the longest delay, in seconds.
         """
         entry = self._entries.get(key)
         fresh = entry is None or event - entry[1] > 2 * limit
@@ -73,28 +87,34 @@ class BackOff:
         self._over.discard(key)
 
     def end_of(self, key: str, since: float, limit: float) -> float | None:
-        """Returns when a delay that began at `since` ends; None if there is no delay."""
+        """Returns the time when a delay that began at `since` ends; None if the key has no delay.
+
+        A key has no delay before its first attempt, after `end_all`, and if `since` is more than
+        twice the limit after the last attempt.
+        """
         entry = self._entries.get(key)
         if entry is None or key in self._over or since - entry[1] > 2 * limit:
             return None
         return since + entry[0]
 
     def last_attempt(self, key: str) -> float:
-        """Returns the time of the last attempt for this key; 0 if there was none."""
+        """Returns the time of the last attempt for this key; 0 if there was no attempt."""
         return self._entries[key][1] if key in self._entries else 0.0
 
     def delay_of(self, key: str) -> float:
-        """Returns the key's current delay in seconds; 0 without an attempt."""
+        """Returns the delay of a key in seconds; 0 if there was no attempt for the key."""
         return self._entries[key][0] if key in self._entries else 0.0
 
     def end_all(self) -> None:
-        """Ends all current delays; the next ones are as long as without this call."""
+        """Ends the delays that run now. The next delays are as long as they would be without this
+        call.
+        """
         self._over = set(self._entries)
 
 
 @dataclass(slots=True)
 class Container:
-    """One container of the pod's spec, with its processes and the kubelet's memory of it."""
+    """One container of the pod's spec, with its newest processes and the kubelet's memory of it."""
 
     name: str
     init: bool = False
@@ -110,12 +130,17 @@ class Container:
     stuck_image: str = ""  # the image with which it does not start; its status then stays
 
     def is_left_alone(self, image: str) -> bool:
-        """Returns True if the kubelet leaves the container alone while its spec has this image."""
+        """Returns True if the kubelet neither starts nor stops the container while its spec has
+        this image.
+
+        That is so for a container that does not start or become ready with `stuck_image`, see
+        `takeover.py`.
+        """
         return bool(self.stuck_image) and self.stuck_image == image
 
     @property
     def run(self) -> Run | None:
-        """The newest process, or None."""
+        """The newest process, running or ended; None if the container was never started."""
         return self.runs[0] if self.runs else None
 
     @property
@@ -125,37 +150,45 @@ class Container:
 
     @property
     def runs_to_completion(self) -> bool:
-        """True for an init container that is no sidecar: it runs until it succeeds."""
+        """True if the container is an init container but no sidecar, so that it runs until it
+        succeeds.
+        """
         return self.init and not self.sidecar
 
     @property
     def last_exited(self) -> Run | None:
-        """The newest process that has ended, or None."""
+        """The newest process that has ended, or None if no process has ended."""
         return next((run for run in self.runs if not run.alive), None)
 
     @property
     def probers(self) -> list[Prober]:
-        """The workers of the container's startup and readiness probe."""
+        """The probe workers of the container: those of its startup probe and readiness probe that
+        exist.
+        """
         return [probe for probe in (self.startup, self.readiness) if probe is not None]
 
     def probes_pass_from(self, run: Run) -> float:
-        """Returns the time from which all probes of the container succeed for a process."""
+        """Returns the time from which all probes of the container succeed for this process."""
         return max(
             run.started_from if self.startup is not None else 0.0,
             run.ready_from if self.readiness is not None else 0.0,
         )
 
     def add(self, run: Run) -> None:
-        """Adds a new process and drops the oldest."""
+        """Adds a new process to `runs`, and drops all but the newest two."""
         self.runs = [run, *self.runs][:KEPT_RUNS]
 
     def remove(self) -> None:
-        """Removes all processes, as the runtime does before the whole pod starts again."""
+        """Drops all processes, as the runtime does before all containers of the pod start again."""
         if self.run is not None:
             self.restarts_after_removal, self.runs = self.run.restarts + 1, []
 
     def forget(self) -> None:
-        """Loses what only the kubelet's memory holds."""
+        """Drops the state that only the kubelet's memory holds: back-offs and errors of starts and
+        pulls.
+
+        A restarted kubelet has lost this state.
+        """
         self.start_failure = None
         self.crashes, self.pulls = BackOff(), BackOff()
         self.pull_errors.clear()

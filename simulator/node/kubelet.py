@@ -24,7 +24,10 @@ from tapp.kube.stored import GRACE
 
 
 class Kubelet:
-    """All kubelets of a cluster."""
+    """The kubelets of all nodes of a cluster, which run the pods that are scheduled to their nodes.
+
+    `levers` decide how containers, images and kubelets behave.
+    """
 
     def __init__(self, cluster: Cluster, clock: Clock, rng: random.Random) -> None:
         self.levers = Levers()
@@ -43,50 +46,67 @@ class Kubelet:
         cluster.subscribe(self._on_event)
 
     def worker(self, pod: Object) -> PodWorker | None:
-        """Returns the worker of a pod, which knows the pod's true state, or None."""
+        """Returns the worker of a pod, which knows the pod's true state; None if the pod has no
+        node.
+        """
         return self._workers.get(uid_of(pod))
 
     def finish(self, pod: Object, exit_code: int = 0, container: str | None = None) -> None:
-        """Makes the running main containers of a pod, or the given container, exit now."""
+        """Makes the running main containers of a pod exit now with `exit_code`.
+
+        If `container` is not None, only the container of this name exits.
+        """
         self._workers[uid_of(pod)].finish(exit_code, container, self._clock.now)
         self._work(uid_of(pod))
 
     def fail_liveness(self, pod: Object, container: str) -> None:
-        """Makes a container's liveness probe fail, so that the kubelet restarts the container."""
+        """Makes the liveness probe of a container fail, so that the kubelet restarts the
+        container.
+        """
         self._workers[uid_of(pod)].fail_liveness(container, self._clock.now)
         self._work(uid_of(pod))
 
     def evict(self, pod: Object, reason: str = "Evicted") -> None:
-        """Evicts a pod as the node's eviction manager does: phase Failed, all containers killed."""
+        """Evicts a pod as the eviction manager of a node does: kills all containers and sets phase
+        Failed.
+
+        `reason` is the reason in the pod's status.
+        """
         message = "The node was low on resource: memory."
         self._workers[uid_of(pod)].evict(reason, message, self._clock.now)
         self._work(uid_of(pod))
 
     def retry(self) -> None:
-        """Ends all back-offs, so that every waiting container is tried again now."""
+        """Ends all back-offs, so that the kubelets try again now to start every waiting
+        container.
+        """
         for uid, worker in list(self._workers.items()):
             worker.retry(self._clock.now)
             self._work(uid)
 
     def release(self) -> None:
-        """Continues deletions that `levers.hangs_on_delete` blocked; reset that lever first."""
+        """Continues the deletions that `levers.hangs_on_delete` has blocked.
+
+        The caller has reset this lever before; otherwise the deletions stay blocked.
+        """
         for uid, worker in list(self._workers.items()):
             if is_terminating(worker.local.pod):
                 worker.request_sync(self._clock.now)
                 self._work(uid)
 
     def restart(self, node: str) -> None:
-        """Restarts the kubelet of a node; the containers go on running."""
+        """Restarts the kubelet of a node, which loses its memory; the containers go on running."""
         for uid, worker in list(self._workers.items()):
             if worker.local.pod["spec"].get("nodeName") == node:
                 worker.restart(self._clock.now)
                 self._work(uid)
 
     def resume(self, node: str) -> None:
-        """Lets the kubelet of a lost node see the changes that it missed, and report again.
+        """Lets the kubelet of a lost node see the changes of its pods that it missed, and report
+        again.
 
-        Containers of pods that were deleted meanwhile have run until now; they get their grace
-        period.
+        Containers of pods that were deleted meanwhile have run until now. The kubelet stops them
+        now, with the grace period of their pod.
         """
         self.lost_nodes.discard(node)
         for uid, worker in list(self._workers.items()):
@@ -184,7 +204,10 @@ def _has_run_before(pod: Object) -> bool:
 
 
 def _as_deleted(pod: Object) -> Object:
-    """Returns a pod that is gone from the API as its kubelet treats it: in deletion."""
+    """Returns a pod with a deletion timestamp and its grace period.
+
+    The kubelet treats a pod that has disappeared from the API like a pod in deletion.
+    """
     grace = pod["spec"].get("terminationGracePeriodSeconds", GRACE)
     gone = with_meta(pod, deletionGracePeriodSeconds=grace)
     return gone if is_terminating(gone) else with_meta(gone, deletionTimestamp="now")

@@ -21,7 +21,11 @@ Exit = tuple[float, int] | None
 
 @dataclass
 class Levers:
-    """The levers of all nodes; by default everything succeeds."""
+    """The behavior of all nodes in a test: times, images that fail, and other disturbances.
+
+    With the default values everything succeeds. The comment or text at each field says what it
+    changes.
+    """
 
     schedule_seconds: float = 0.2
     react_seconds: float = 0.2  # until the kubelet sees a change of the pod
@@ -89,34 +93,47 @@ class Levers:
         return self.pull_seconds_by_image.get(self.lever_name(image), self.pull_seconds)
 
     def seconds_to_pull(self, _pod: Object, _container: str, image: str, *, fresh: bool) -> float:  # noqa: ARG002
-        """Returns the seconds to pull an image for a container; `fresh` if it has never run."""
+        """Returns the seconds that pulling an image for a container takes.
+
+        `fresh` is True if the container has never run. A subclass may use all parameters; this
+        method uses only the image.
+        """
         return self.image_pull_seconds(image)
 
     def pull_error(self, image: str) -> str:
-        """Returns the error of a registry that does not have the image."""
+        """Returns the error message of a registry that does not have the image."""
         name = canonical_name(image)
         why = f'failed to pull and unpack image "{name}": {name}: not found'
         return f"rpc error: code = NotFound desc = {why}"
 
     def seconds_to_stop(self, _pod: Object, image: str) -> tuple[float, int]:
-        """Returns the seconds that a container takes to stop, and its exit code."""
+        """Returns the seconds that a container takes to stop, and the exit code that it then
+        has.
+        """
         return self.stop_seconds_by_image.get(
             self.lever_name(image), self.stop_seconds
         ), self.stop_code
 
     def moment(self, time: float) -> float:
-        """Returns the time at which a kubelet carries out an action that is due at `time`."""
+        """Returns the time at which a kubelet carries out an action that is due at `time`.
+
+        A subclass may return a later time, for a kubelet that is late.
+        """
         return time
 
     def seconds_until_ready(self, image: str) -> float:
-        """Returns the seconds from the start of a container until it can really serve."""
+        """Returns the seconds from the start of a container until it can really serve; `NEVER` if
+        it cannot.
+        """
         image = self.lever_name(image)
         if image in self.unready_images:
             return NEVER
         return self.ready_seconds_by_image.get(image, self.ready_seconds)
 
     def seconds_until_started(self, image: str) -> float:
-        """Returns the seconds from the start of a container until its startup probe succeeds."""
+        """Returns the seconds from a container's start until its startup probe succeeds; `NEVER` if
+        it fails.
+        """
         image = self.lever_name(image)
         passing = self.seconds_until_ready(image)
         return (
@@ -126,13 +143,17 @@ class Levers:
         )
 
     def has_implied_probe(self, image: str) -> bool:
-        """Returns True if the image counts as having a readiness probe, whatever the spec says."""
+        """Returns True if containers of this image count as having a readiness probe.
+
+        A test can so make a container unready although its spec has no probe.
+        """
         return self.lever_name(image) in self.unready_images or self.ready_seconds > 0
 
     def spontaneous_exit(self, pod: Object, container: str, image: str, *, once: bool) -> Exit:
-        """Returns (seconds, exit code) of a container that ends without being stopped, or None.
+        """Returns (seconds, exit code) of a container that ends without being stopped.
 
-        The seconds count from the container's start. `once` is True for an init container.
+        The seconds count from the start of the container. None means that the container runs until
+        it is stopped. `once` is True for an init container that is no sidecar.
         """
         image = self.lever_name(image)
         if image in self.exit_code_by_image:
@@ -144,32 +165,40 @@ class Levers:
         return self.completes(pod, container)
 
     def refusal(self, pod: Object) -> tuple[str, str] | None:
-        """Returns reason and message if the kubelet rejects the pod, or None."""
+        """Returns reason and message if the kubelet rejects the pod at its admission; None if it
+        accepts it.
+        """
         if self.refuses(pod):
             return "OutOfcpu", "Pod was rejected: Node didn't have enough resource: cpu"
         return None
 
     def hangs(self, pod: Object) -> bool:
-        """Returns True if the deletion of the pod makes no progress."""
+        """Returns True if the kubelet makes no progress with the deletion of the pod."""
         return self.hangs_on_delete(pod)
 
     def unschedulable_message(self, _pod: Object, nodes: int) -> str:
-        """Returns the scheduler's message about a pod that fits on no node."""
+        """Returns the scheduler's message about a pod that fits on none of the `nodes` nodes."""
         return f"0/{nodes} nodes are available: {nodes} Insufficient cpu."
 
     def image_id(self, image: str) -> str:
-        """Returns the imageID that a container's status shows for this image."""
+        """Returns the imageID that the status of a container shows for this image."""
         repository = re.sub(r"(:[^/:]*)?(@.*)?$", "", canonical_name(image))
         digest = self.digest(image)
         self.first_names.setdefault(digest, image)
         return f"{repository}@{digest}"
 
     def lever_name(self, image: str) -> str:
-        """Returns the name under which the levers know an image that is given with a digest."""
+        """Returns the name under which the other levers know an image.
+
+        That is the name itself, or, for a name with a digest, the name that first started an image
+        with this digest.
+        """
         return self.first_names.get(image.rpartition("@")[2], image) if "@" in image else image
 
     def digest(self, image: str) -> str:
-        """Returns the digest of an image: from the name, from `digests`, or a hash of the name."""
+        """Returns the digest of an image: from its name, from `digests`, or else a hash of its
+        name.
+        """
         if "@" in image:
             return image.rpartition("@")[2]
         own = hashlib.sha256(canonical_name(image).encode()).hexdigest()

@@ -27,7 +27,15 @@ PROBE_SECONDS = 0.1  # until a probe runs that the kubelet requests between two 
 
 
 class LocalPod:
-    """One pod on its node."""
+    """One pod on its node: the API object, the containers, and the status that the kubelet
+    publishes.
+
+    Args:
+        pod: the API object.
+        node: the node, with the levers that decide how its containers behave.
+        now: the time of the last action of the pod's worker.
+        address: the IP address in the pod's status; empty for no address.
+    """
 
     def __init__(self, pod: Object, node: Node, now: float, address: str = "") -> None:
         self.pod = pod
@@ -69,17 +77,20 @@ class LocalPod:
 
     @property
     def all(self) -> list[Container]:
-        """All containers, init containers first."""
+        """All containers of the pod, init containers first."""
         return self.inits + self.mains
 
     @property
     def has_run(self) -> bool:
-        """True if a process of a container exists, running or ended."""
+        """True if the runtime has a process of any container, running or ended."""
         return any(container.runs for container in self.all)
 
     @property
     def containers_to_resize(self) -> list[str]:
-        """Names of running containers whose resources differ from the spec's."""
+        """The names of running containers whose actual resources differ from those in the spec.
+
+        The list is empty if the levers say that kubelets do not resize.
+        """
         specs = specs_of(self.pod) if self.node.levers.resizes else {}
         return [
             container.name
@@ -93,22 +104,24 @@ class LocalPod:
 
     @property
     def phase(self) -> str:
-        """The published phase."""
+        """The published phase of the pod; Pending before the first publication."""
         return str(self.status.get("phase", "Pending"))
 
     def shown(self, name: str) -> Object:
-        """Returns the published status of a container, or an empty mapping."""
+        """Returns the published status of the container with this name; empty if there is none
+        yet.
+        """
         return self._shown.get(name) or {}
 
     def keep(self, name: str, shown: Object) -> None:
-        """Sets the published status of a container."""
+        """Sets the published status of the container with this name."""
         self._shown[name] = shown
 
     def can_serve(self, now: float) -> bool:
-        """Returns True if the pod can really serve, whatever its status says.
+        """Returns True if the pod can really serve at time `now`, whatever its status says.
 
-        All its containers and sidecars run, none of them is stopping, and their probes would
-        succeed.
+        All its main containers and sidecars run, none of them is being stopped, and their probes
+        would succeed.
         """
         needed = [*self.mains, *(container for container in self.inits if container.sidecar)]
         return all(self._serves(container, now) for container in needed)
@@ -122,14 +135,21 @@ class LocalPod:
         return now >= container.probes_pass_from(run)
 
     def load_status(self) -> None:
-        """Starts with the status of the API object, as a restarted kubelet does."""
+        """Takes container statuses and conditions from the API object, as a restarted kubelet
+        does.
+        """
         self._shown = statuses_of(self.pod)
         self._conditions = list((self.pod.get("status") or {}).get("conditions") or [])
 
     # Publishing the status.
 
     def publish(self, pod: Object, *, final: bool = False) -> None:
-        """Computes the status; `final` if no container of the pod will run again."""
+        """Computes the status from the pod and its containers, and makes it the published status.
+
+        Args:
+            pod: the API object on which the running sync acts.
+            final: True if no container of the pod will run again.
+        """
         self.published_pod = pod
         self._shown = {
             container.name: self._status_of(pod, container, final=final) for container in self.all
@@ -145,14 +165,16 @@ class LocalPod:
         self.compose()
 
     def refuse(self, pod: Object, reason: str, message: str) -> None:
-        """Sets the phase to Failed without starting a container."""
+        """Sets the phase to Failed without starting a container, as for a pod that the kubelet
+        rejects.
+        """
         self.end = "Failed", reason, message
         self.status = {"phase": "Failed", "reason": reason, "message": message}
         if self.node.levers.reports_generation:
             self.status["observedGeneration"] = generation_of(pod)
 
     def compose(self) -> None:
-        """Builds the status from the published container statuses and the conditions."""
+        """Builds `status` anew from the published container statuses and the conditions."""
         pod, levers = self.published_pod, self.node.levers
         generation = generation_of(pod) if levers.reports_generation else None
         names = unready_containers(pod["spec"], self._shown)
@@ -189,7 +211,10 @@ class LocalPod:
         self.status = status
 
     def merged(self, pod: Object) -> Object:
-        """Returns the API object's status with the kubelet's part replaced."""
+        """Returns the status for the API object `pod`: its status with the kubelet's part replaced.
+
+        Conditions that others write, such as those of readiness gates, stay.
+        """
         api_status = pod.get("status") or {}
         if not self.status:
             return dict(api_status)
@@ -256,10 +281,13 @@ class LocalPod:
         return status
 
     def _is_started(self, container: Container, before: Object) -> bool:
-        """Returns the value of `started` for a container's status.
+        """Returns the value of the field `started` for a container's status.
 
-        A container that was restarted in place keeps its old value until its startup probe runs.
-        The readiness probe may run before that, so Ready may turn False, True, and False again.
+        True means that the container runs and its startup probe, if it has one, has passed. A
+        container that was restarted in place keeps `started` from `before`, the status published
+        before, until its startup probe has run. The readiness probe may run earlier than that. Then
+        Ready turns False at the restart, True by the readiness probe, and False again by the
+        startup probe.
         """
         run, probe = container.run, container.startup
         if run is None or not run.alive:
@@ -294,7 +322,9 @@ class LocalPod:
     # Probes.
 
     def next_probe_time(self) -> float | None:
-        """Returns the time of the next probe that may change the status, or None."""
+        """Returns the time of the next probe that may change the status, or None if no probe
+        can.
+        """
         times = [
             self._next_probe_time(container, probe)
             for container in self.all
@@ -320,7 +350,9 @@ class LocalPod:
         return probe.next_tick(probe.last_probe)
 
     def probe(self) -> bool:
-        """Runs all probes that are due; returns True if a result changed."""
+        """Runs all probes that are due; returns True if a probe has changed the published status or
+        result.
+        """
         changed = False
         for container in self.all:
             for probe in container.probers:

@@ -10,7 +10,13 @@ from tapp.kube.images import canonical_name
 
 @dataclass
 class Node:
-    """The state that the pods of one node share."""
+    """The state that all pods of one node share.
+
+    Attributes:
+        levers: how the containers and the kubelet of the node behave.
+        rng: the source of random numbers.
+        format_time: turns seconds of the simulated clock into a timestamp.
+    """
 
     levers: Levers
     rng: random.Random
@@ -20,12 +26,14 @@ class Node:
     pulled: set[str] = field(default_factory=set)  # images that were pulled for an image volume
 
     def name_of(self, image: str) -> str:
-        """Returns the name that the node reports for an image."""
+        """Returns the name that the node reports for an image: the first name that it knew for the
+        digest.
+        """
         digest = self.levers.digest(image)
         return self.names.setdefault(
             digest, self.levers.known_names.get(digest, canonical_name(image))
         )
 
     def spread(self, seconds: float) -> float:
-        """Returns the seconds with a random share added, up to `Levers.jitter`."""
+        """Returns the seconds with a random share added, of at most `Levers.jitter`."""
         return seconds * (1 + self.rng.random() * self.levers.jitter)

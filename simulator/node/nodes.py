@@ -34,7 +34,7 @@ _, UNREACHABLE = SILENT
 
 
 class Nodes:
-    """The nodes of a cluster, and its scheduler."""
+    """The nodes of a cluster, and the scheduler that binds pods to the ready nodes in turn."""
 
     def __init__(self, cluster: Cluster, clock: Clock, kubelet: Kubelet) -> None:
         self._cluster = cluster
@@ -45,7 +45,7 @@ class Nodes:
         cluster.subscribe(self._on_event)
 
     def add(self, name: str) -> None:
-        """Adds a node that is ready."""
+        """Adds a node with this name, which is ready."""
         labels = {"kubernetes.io/hostname": name}
         metadata = {"name": name, "labels": labels}
         node = {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "spec": {}}
@@ -53,7 +53,11 @@ class Nodes:
         self._cluster.edit(NODE, created, self._with_ready("True"))
 
     def lose(self, name: str) -> None:
-        """Cuts a node off: its pods become unready, and are evicted after their toleration ends."""
+        """Lets a node stop reporting: its pods become unready, and are evicted after their
+        toleration ends.
+
+        The containers on the node go on running.
+        """
         self._kubelet.lost_nodes.add(name)
         node = self._cluster.get(NODE, "", name)
         taint = {"key": UNREACHABLE, "effect": NO_EXECUTE}
@@ -64,7 +68,10 @@ class Nodes:
         self._cluster.edit(NODE, node, lambda old: {**old, "spec": {"taints": [taint]}})
 
     def recover(self, name: str) -> None:
-        """Makes a lost node ready again; its kubelet then sees the changes that it missed."""
+        """Makes a lost node ready again; its kubelet then sees the changes that it missed.
+
+        The scheduler then tries again to bind pods without a node.
+        """
         node = self._cluster.get(NODE, "", name)
         self._cluster.edit(NODE, node, lambda old: {**self._with_ready("True")(old), "spec": {}})
         self._kubelet.resume(name)
@@ -80,6 +87,11 @@ class Nodes:
         }
 
     def _without_ready(self, pod: Object) -> Object:
+        """Returns the pod with its condition Ready set to False, as the node lifecycle controller
+        does.
+
+        The pod stays unchanged if it is not Ready.
+        """
         status = {**(pod.get("status") or {})}
         before = status.get("conditions") or []
         observed = next((c.get("observedGeneration") for c in before if c["type"] == "Ready"), None)
@@ -105,7 +117,11 @@ class Nodes:
             self._clock.after(self._kubelet.levers.schedule_seconds, lambda: self._bind(uid))
 
     def _claim_obstacle(self, pod: Object) -> str:
-        """Returns kube-scheduler's message about a missing claim of the pod, or an empty string."""
+        """Returns kube-scheduler's message about a claim of the pod that is missing or being
+        deleted.
+
+        Returns an empty string if all claims of the pod can be used.
+        """
         for name in claims_of(pod):
             claim = self._cluster.find(CLAIM, namespace_of(pod), name)
             if claim is None:
@@ -148,8 +164,9 @@ class TaintManager:
 
     The manager checks a pod when the taints of its node, its node or its tolerations change. The
     first toleration that matches a taint counts for the taint. A pending eviction is canceled if
-    the taints are removed or the pod tolerates them without a time limit; another finite
-    `tolerationSeconds` does not change its time. Not modeled: the condition DisruptionTarget.
+    the taints are removed or the pod tolerates them without a time limit. If only the finite
+    `tolerationSeconds` change, the time of a pending eviction stays. Not modeled: the condition
+    DisruptionTarget.
     """
 
     def __init__(self, cluster: Cluster, clock: Clock) -> None:

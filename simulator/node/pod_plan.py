@@ -14,7 +14,9 @@ from tapp.kube.restarts import NEVER, RESTART_ALL, restarts_in
 
 @dataclass(slots=True)
 class SyncPlan:
-    """The containers that a sync kills first, and those that it starts then, in order."""
+    """The containers that one sync of a pod kills first, and those that it then starts, in
+    order.
+    """
 
     kill: list[Container] = field(default_factory=list)
     start: list[Container] = field(default_factory=list)
@@ -27,7 +29,7 @@ class SyncPlan:
 
 
 def specs_of(pod: Object) -> dict[str, Object]:
-    """Returns the containers of a pod's spec by name, init containers included."""
+    """Returns container name -> the container in the pod's spec, init containers included."""
     spec = pod["spec"]
     return {
         container["name"]: container
@@ -36,7 +38,11 @@ def specs_of(pod: Object) -> dict[str, Object]:
 
 
 def must_be_started(pod: Object, container: Container) -> bool:
-    """Returns True if a container that does not run has to run (ShouldContainerBeRestarted)."""
+    """Returns True if the kubelet has to start a container that does not run now.
+
+    That depends on its restart policy, its restart rules and its exit code. The result is False in
+    a pod that is being deleted. Source: ShouldContainerBeRestarted.
+    """
     run = container.run
     if "deletionTimestamp" in pod["metadata"]:
         return False
@@ -47,7 +53,10 @@ def must_be_started(pod: Object, container: Container) -> bool:
 
 
 def restart_all_causes(pod: Object, containers: list[Container]) -> list[Container]:
-    """Returns the containers whose end restarts all containers (RestartAllContainers rules)."""
+    """Returns the ended containers that have a restart rule with the action RestartAllContainers.
+
+    The rule matches their exit code, so the kubelet has to restart all containers of the pod.
+    """
     specs = specs_of(pod)
     return [
         container
@@ -60,7 +69,11 @@ def restart_all_causes(pod: Object, containers: list[Container]) -> list[Contain
 
 
 def make_plan(pod: Object, inits: list[Container], mains: list[Container]) -> SyncPlan:
-    """Plans the sync of a pod from its spec and the state of its containers."""
+    """Returns the plan of a sync, from the pod's spec and the state of its containers.
+
+    `inits` are the init containers with the sidecars, and `mains` the other containers, both in the
+    order of the spec.
+    """
     plan, specs = SyncPlan(), specs_of(pod)
     if causes := restart_all_causes(pod, [*mains, *inits]):
         plan.remove = [
@@ -97,7 +110,10 @@ def make_plan(pod: Object, inits: list[Container], mains: list[Container]) -> Sy
 def _initialized(
     pod: Object, inits: list[Container], mains: list[Container], plan: SyncPlan
 ) -> bool:
-    """Plans the init containers, last one first; returns True if main containers may run."""
+    """Adds the init containers that have to be killed or started to `plan`.
+
+    Goes from the last init container to the first. Returns True if the main containers may run.
+    """
     specs, progress = (
         specs_of(pod),
         InitProgress(later_has_begun=any(container.alive for container in mains)),
@@ -143,7 +159,9 @@ def _initialized(
 
 @dataclass(slots=True)
 class InitProgress:
-    """The progress of the init containers, collected from the last one to the first."""
+    """The progress of the init containers, which `_initialized` collects from the last to the
+    first.
+    """
 
     later_has_begun: bool  # a later init container has begun, or a main container runs
     mains_may_run: bool = False

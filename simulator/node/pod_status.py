@@ -27,14 +27,23 @@ RESIZING = {"PodResizePending", "PodResizeInProgress"}
 
 
 def statuses_of(pod: Object) -> dict[str, Object]:
-    """Returns the container statuses of a pod by name, init containers included."""
+    """Returns container name -> the container's status in the API object, init containers
+    included.
+    """
     status = pod.get("status") or {}
     lists = (status.get("initContainerStatuses"), status.get("containerStatuses"))
     return {each["name"]: each for statuses in lists for each in statuses or [] if each.get("name")}
 
 
 def phase_of(pod: Object, shown: Mapping[str, Object], *, initialized: bool, final: bool) -> str:
-    """Returns the phase; `final` if no container of the pod will be started again."""
+    """Returns the phase of a pod.
+
+    Args:
+        pod: the pod.
+        shown: container name -> the container's status.
+        initialized: True if all init containers have succeeded or have started as sidecars.
+        final: True if no container of the pod will be started again.
+    """
     spec = pod["spec"]
     is_waiting = failed = False
     for container in spec.get("initContainers") or []:
@@ -72,7 +81,10 @@ def phase_of(pod: Object, shown: Mapping[str, Object], *, initialized: bool, fin
 
 
 def _is_restarted(spec: Object, container: Object, status: Object) -> bool:
-    """Returns True if a container has ended and its restart rules start it again."""
+    """Returns True if a container has ended and the kubelet starts it again.
+
+    The reason may be its restart policy or rules, or that all containers of the pod are restarted.
+    """
     ended = _ended(status)
     if ended is None:
         return False
@@ -90,7 +102,9 @@ def _counts_as_running(spec: Object, status: Object) -> bool:
 
 
 def exit_code(status: Object) -> int | None:
-    """Returns the exit code of a container; None if it runs or has never run."""
+    """Returns the exit code of the container that a status shows; None if it runs or has never
+    run.
+    """
     ended = _ended(status)
     return None if ended is None else int(ended["exitCode"])
 
@@ -103,7 +117,10 @@ def _ended(status: Object) -> Object | None:
 
 
 def unready_containers(spec: Object, shown: Mapping[str, Object]) -> list[str]:
-    """Returns the names of the containers that keep a running pod from being Ready."""
+    """Returns the names of the main containers and sidecars that are not ready.
+
+    `shown` maps container names to container statuses.
+    """
     sidecars = [
         container
         for container in spec.get("initContainers") or []
@@ -116,7 +133,14 @@ def unready_containers(spec: Object, shown: Mapping[str, Object]) -> list[str]:
 def kubelet_conditions(
     pod: Object, phase: str, unready_names: list[str], *, initialized: bool
 ) -> dict[str, ConditionValue]:
-    """Returns the kubelet's own conditions: Initialized, ContainersReady, Ready."""
+    """Returns type -> value for the conditions Initialized, ContainersReady and Ready.
+
+    Args:
+        pod: the API object, with the conditions of its readiness gates.
+        phase: the phase of the pod.
+        unready_names: the names of its containers that are not ready.
+        initialized: True if all init containers have succeeded or have started as sidecars.
+    """
     closed_gates = [
         _closed(gate, status) for gate, status in gates_of(pod).items() if status != "True"
     ]
@@ -136,7 +160,11 @@ def kubelet_conditions(
 def restart_all_condition(
     pod: Object, phase: str, *, is_restarting: bool
 ) -> dict[str, ConditionValue]:
-    """Returns the condition AllContainersRestarting if the pod has a RestartAllContainers rule."""
+    """Returns the condition AllContainersRestarting, as a mapping from its type to its value.
+
+    The mapping is empty if no container has a rule RestartAllContainers. `is_restarting` is True if
+    such a rule has matched and not all containers have started again.
+    """
     spec = pod["spec"]
     both = [*(spec.get("initContainers") or []), *spec["containers"]]
     rules = [rule for container in both for rule in restarts_in(spec, container).rules]
@@ -150,7 +178,7 @@ def restart_all_condition(
 
 
 def gates_of(pod: Object) -> dict[str, str | None]:
-    """Returns the condition status of each readiness gate; None if the condition is missing."""
+    """Returns readiness gate -> status of its condition, or None if the condition is missing."""
     by_type = {c["type"]: c["status"] for c in (pod.get("status") or {}).get("conditions") or []}
     gates = [gate["conditionType"] for gate in pod["spec"].get("readinessGates") or []]
     return {gate: by_type.get(gate) for gate in gates}
@@ -169,9 +197,15 @@ def _value(value: bool, reason: str, message: str = "") -> ConditionValue:
 def conditions(
     before: Iterable[Object], values: Mapping[str, ConditionValue], now: str, generation: int | None
 ) -> list[Object]:
-    """Returns the conditions with the given ones set; the others stay.
+    """Returns the conditions of a pod after some of them are set, sorted by type.
 
     The transition time of a condition changes only together with its status.
+
+    Args:
+        before: the conditions until now. Those that are not in `values` stay.
+        values: type -> status, reason and message of the conditions to set.
+        now: the transition time of conditions whose status changes.
+        generation: the generation for `observedGeneration`; None leaves the field out.
     """
     by_type = {condition["type"]: condition for condition in before}
     result = [condition for kind, condition in by_type.items() if kind not in values]
@@ -195,7 +229,8 @@ def conditions(
 def merged_status(api_status: Object, kubelet_status: Object) -> Object:
     """Returns the status of an API object with the kubelet's part of it replaced.
 
-    Conditions that the kubelet does not write stay, such as those of readiness gates.
+    Conditions that the kubelet does not write stay, such as those of readiness gates. A final phase
+    stays, too, with its reason and message.
     """
     own: list[Object] = kubelet_status["conditions"]
     own_types = {condition["type"] for condition in own} | RESIZING

@@ -21,7 +21,10 @@ Busy = Callable[[], float]  # returns the time until which the worker is busy
 
 
 class Sync:
-    """One sync of a pod; `run` it to its end, then read the fields."""
+    """One sync of a pod, which kills, pulls, starts and resizes its containers.
+
+    The caller iterates over `run` to its end, and then reads the fields, which hold the outcome.
+    """
 
     def __init__(self, local: LocalPod) -> None:
         self.changed = False
@@ -37,7 +40,11 @@ class Sync:
         return self._local.node.levers
 
     def run(self) -> Iterator[Busy]:
-        """Runs the sync for the newest spec that the kubelet has seen."""
+        """Runs the sync for the newest spec that the kubelet has seen.
+
+        Yields a function whenever the worker has to wait. The function returns the time until which
+        it waits. The caller resumes the generator at that time.
+        """
         local, pod = self._local, self._local.pod
         if is_terminating(pod):
             yield from self._terminate(pod)
@@ -76,8 +83,10 @@ class Sync:
     def _resize(self, pod: Object) -> Iterator[Busy]:
         """Gives running containers the resources of their spec.
 
-        A container is restarted if its resizePolicy demands a restart. A deferred resize is tried
-        again.
+        A container is restarted if its resizePolicy demands a restart. If the levers defer the
+        resize or let it fail, `failed` becomes True, so that the worker tries again with its next
+        sync. An infeasible resize is not tried again. Each yielded function returns the time until
+        which the worker waits.
         """
         local, levers = self._local, self._levers
         pending = levers.resize_pends(pod) if local.containers_to_resize else None
@@ -138,7 +147,18 @@ class Sync:
     def _start(
         self, pod: Object, container: Container, exited: Run | None
     ) -> Generator[Busy, None, bool]:
-        """Starts a container, unless a back-off delays it; returns True if it was started."""
+        """Starts a container, unless a crash back-off delays the start or its image cannot be
+        pulled.
+
+        Yields as `run` does. Returns True if the container was started; otherwise its
+        `start_failure` has reason and message.
+
+        Args:
+            pod: the API object on which the sync acts.
+            container: the container to start.
+            exited: its last ended process, after whose end the back-off counts; None for no
+                back-off.
+        """
         local, spec, levers = self._local, specs_of(pod)[container.name], self._levers
         image, first, limit = spec["image"], levers.backoff_seconds, levers.backoff_limit
         if exited is not None and exited.finished is not None:
@@ -170,9 +190,10 @@ class Sync:
     def _pull_volumes(
         self, pod: Object, container: Container
     ) -> Generator[Busy, None, tuple[str, str] | None]:
-        """Pulls the images of image volumes, before any container starts (getImageVolumes).
+        """Pulls the images of the pod's image volumes, before any container starts
+        (getImageVolumes).
 
-        Returns reason and message of a failure, or None.
+        Yields as `run` does. Returns reason and message of a failure, or None after a success.
         """
         for volume in pod["spec"].get("volumes") or []:
             source = volume.get("image")
@@ -187,7 +208,10 @@ class Sync:
     def _pull(
         self, pod: Object, container: Container, image: str, policy: str | None
     ) -> Generator[Busy, None, tuple[str, str] | None]:
-        """Pulls an image; returns reason and message of a failure, or None."""
+        """Pulls an image if the node does not have it or the pull policy demands it.
+
+        Yields as `run` does. Returns reason and message of a failure, or None after a success.
+        """
         local = self._local
         if image in local.node.pulled and policy != "Always":
             return None

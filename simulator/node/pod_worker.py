@@ -28,7 +28,10 @@ _INHERITING_AGE = 10.0
 
 
 class PodWorker:
-    """The worker of one pod."""
+    """The kubelet's worker of one pod; runs its syncs one after the other.
+
+    `local` is the pod on its node: its containers, and the status that the kubelet publishes.
+    """
 
     def __init__(self, pod: Object, node: Node, now: float, address: str = "") -> None:
         self.local = LocalPod(pod, node, now, address)
@@ -43,7 +46,9 @@ class PodWorker:
     # Inputs.
 
     def notice(self, pod: Object, now: float) -> None:
-        """Takes a new version of the API object and starts a sync if the kubelet reacts to it."""
+        """Takes a new version of the API object, and requests a sync if the kubelet reacts to the
+        change.
+        """
         old, self.local.pod = self.local.pod, pod
         levers = self._node.levers
         if _sync_triggers(pod) != _sync_triggers(old):
@@ -52,21 +57,29 @@ class PodWorker:
             self.request_sync(now + self._node.spread(levers.gate_seconds))
 
     def finish(self, exit_code: int, name: str | None, now: float) -> None:
-        """Makes the main containers, or the container of this name, exit now."""
+        """Makes all main containers exit at time `now`, or only the container `name` if it is not
+        None.
+        """
         local = self.local
         for container in local.mains if name is None else local.all:
             if name in (None, container.name) and container.run is not None and container.alive:
                 container.run.ends_at, container.run.exit_code = now, exit_code
 
     def fail_liveness(self, name: str, now: float) -> None:
-        """Makes a container's liveness probe fail, so that the container is restarted."""
+        """Makes the liveness probe of a container fail, so that the kubelet restarts the
+        container.
+        """
         for container in self.local.all:
             if container.name == name and container.run is not None:
                 container.run.unhealthy = True
         self.request_sync(now)
 
     def evict(self, reason: str, message: str, now: float) -> None:
-        """Ends the pod as a node under pressure does: all containers are killed at once."""
+        """Ends the pod as a node under pressure does: kills all containers at once and sets phase
+        Failed.
+
+        Does nothing if the pod has already ended.
+        """
         local = self.local
         if local.end is not None:
             return
@@ -78,7 +91,9 @@ class PodWorker:
         local.publish(local.pod, final=True)
 
     def retry(self, now: float) -> None:
-        """Ends all back-offs, runs all probes now, and applies levers that have changed."""
+        """Ends all back-offs, runs all probes now, and applies changed levers to running
+        containers.
+        """
         levers = self._node.levers
         for container in self.local.all:
             container.crashes.end_all()
@@ -92,10 +107,11 @@ class PodWorker:
         self.request_sync(now)
 
     def restart(self, now: float) -> None:
-        """Restarts the kubelet: containers go on running, and its memory is lost.
+        """Restarts the kubelet: the containers go on running, and the kubelet's memory is lost.
 
-        The published readiness and `started` are inherited by containers that started more than ten
-        seconds ago (pkg/kubelet/prober/prober_manager.go, setReadyStateOnKubeletRestart).
+        Containers that started more than ten seconds ago keep their published readiness and
+        `started` until their probes have run (pkg/kubelet/prober/prober_manager.go,
+        setReadyStateOnKubeletRestart).
         """
         self._running_sync = None
         conditions = (self.local.pod.get("status") or {}).get("conditions") or []
@@ -113,7 +129,10 @@ class PodWorker:
         self.request_sync(now + self._node.spread(self._node.levers.react_seconds))
 
     def take_over(self, status_reader: StatusReader, now: float) -> None:
-        """Continues a pod that another kubelet has run; see `simulator.node.takeover`."""
+        """Continues a pod that another kubelet has run, from the status in its API object.
+
+        The rules are in `simulator.node.takeover`. No sync is requested if the pod is at rest.
+        """
         if not take_over(self.local, status_reader, now):
             self._requested_at = None
 
@@ -121,7 +140,7 @@ class PodWorker:
 
     @property
     def next_action(self) -> float | None:
-        """The time of the next action, or None."""
+        """The time of the worker's next action, including retries; None if nothing is scheduled."""
         times = [
             self.next_action_without_retries,
             self._retry_at if self._running_sync is None else None,
@@ -130,7 +149,7 @@ class PodWorker:
 
     @property
     def next_action_without_retries(self) -> float | None:
-        """The time of the next action that is not a retry after a failure, or None."""
+        """The time of the next action that is not a retry after a failure or back-off, or None."""
         times = [run.ends_at for run in self._alive()]
         times.append(self.local.next_probe_time() if self.local.end is None else None)
         if self._running_sync is not None:
@@ -140,7 +159,7 @@ class PodWorker:
         return min((time for time in times if time is not None), default=None)
 
     def advance(self, now: float) -> None:
-        """Runs all actions that are due by `now`, in their order."""
+        """Runs all actions that are due by `now`, one after the other, each at its own time."""
         while (time := self.next_action) is not None and time <= now:
             self.local.now = max(self.local.now, self._node.levers.moment(time))
             self._act(self.local.now)
@@ -171,9 +190,11 @@ class PodWorker:
             self._plan_next(self._sync, now)
 
     def _plan_next(self, sync: Sync, now: float) -> None:
-        """Schedules the next sync: soon after a change, later after a failure or for a back-off.
+        """Schedules the next sync after a sync has ended.
 
-        No sync starts before the next look at the runtime.
+        A sync that changed something is followed by another sync soon. A failed sync is retried
+        after `Levers.retry_seconds`, and a sync with back-offs when the first of them ends. No sync
+        starts before the next look at the runtime.
         """
         self._not_before = now + self._seconds_until_relist()
         if sync.changed:
@@ -194,7 +215,9 @@ class PodWorker:
         return self._node.rng.random() if self._node.levers.by_chance else 0.5
 
     def request_sync(self, time: float) -> None:
-        """Requests a sync at a time, or as soon afterwards as possible."""
+        """Requests a sync at this time, or as soon afterwards as possible; the earliest request
+        counts.
+        """
         self._requested_at = time if self._requested_at is None else min(self._requested_at, time)
 
     def _alive(self) -> list[Run]:
@@ -210,7 +233,10 @@ def _due(time: float | None, now: float) -> bool:
 
 
 def _sync_triggers(pod: Object) -> Json:
-    """Returns the parts of an API object whose change starts a sync, except for readiness gates."""
+    """Returns the fields of an API object whose change makes the kubelet sync the pod soon.
+
+    The conditions of readiness gates are not included, because the kubelet reacts to them later.
+    """
     grace = (pod.get("metadata") or {}).get("deletionGracePeriodSeconds")
     finished = (pod.get("status") or {}).get("phase") in COMPLETED
     return generation_of(pod), is_terminating(pod), grace, finished

@@ -14,7 +14,11 @@ from tapp.kube.stored import PROBE
 
 @dataclass(slots=True)
 class Prober:
-    """The state of one probe worker."""
+    """The state of the kubelet's worker for one probe of a container.
+
+    Times are in seconds of the simulated clock. `since` is the time from which the ticks of the
+    worker count, and `passed` is the result: None before the first one.
+    """
 
     startup: bool  # True: a startup probe; False: a readiness probe
     since: float
@@ -35,11 +39,14 @@ class Prober:
     inherits_from: str = ""  # id of the process that keeps its published state (see `restart`)
 
     def keeps_published_state(self, run: str) -> bool:
-        """Returns True if a process keeps its published state because it has no result yet."""
+        """Returns True if the process `run` keeps its published state until the probe has a result.
+
+        That is so after a restart of the kubelet, see `PodWorker.restart`.
+        """
         return self.inherits_from == run and (self.run != run or self.passed is None)
 
     def is_done(self, run: str) -> bool:
-        """Returns True if further probes of a process cannot change the result."""
+        """Returns True if further probes of the process `run` cannot change the result."""
         if self.startup and self.inherits_from == run:
             return True
         return self.run == run and self.passed is not None and (self.passed or self.startup)
@@ -50,16 +57,24 @@ class Prober:
         return self.since + ticks * self.period
 
     def note_new_run(self, now: float) -> None:
-        """Records that a new process has to be probed from the next tick on."""
+        """Takes note of a new process at time `now`, so that its first probe runs at the next
+        tick.
+        """
         self.last_probe = max(self.last_probe, now)
 
     def run_probe(
         self, run: str, started: float, passes_from: float, now: float, shown: bool
     ) -> bool:
-        """Probes the published process, whose probe succeeds from `passes_from` on.
+        """Runs the probe of a process once.
 
-        `shown` is the process' published `started`. Returns True if the worker has noticed a new
-        process or its result has changed.
+        Args:
+            run: id of the process that the kubelet has published.
+            started: the time when the process started.
+            passes_from: the time from which the probe succeeds.
+            now: the time of this probe.
+            shown: the published value of `started` for the container.
+
+        Returns True if the worker has noticed a new process or the result has changed.
         """
         if self.requested is not None:
             self.requested, self.since = None, now  # the ticks count from here
@@ -82,7 +97,12 @@ class Prober:
 
 
 def prober(spec: Object | None, now: float, *, startup: bool) -> Prober | None:
-    """Returns the worker of a probe; None without a probe."""
+    """Returns a new worker for a probe of a container's spec; None if the container lacks the
+    probe.
+
+    `startup` is True for a startup probe and False for a readiness probe. The ticks of the worker
+    count from `now`.
+    """
     if spec is None:
         return None
     return Prober(

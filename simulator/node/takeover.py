@@ -21,7 +21,7 @@ _STARTING = ("ContainerCreating", "PodInitializing", RESTARTING_ALL)
 
 @dataclass(frozen=True)
 class StatusReader:
-    """Reads the status that another kubelet has written."""
+    """Reads times in a status that another kubelet has written, and judges how long it may take."""
 
     # parses a timestamp of the API; None if it is missing or invalid
     parse_time: Callable[[str | None], float | None]
@@ -31,7 +31,11 @@ class StatusReader:
 
 
 def take_over(local: LocalPod, reader: StatusReader, now: float) -> bool:
-    """Starts with the status of the API object; returns True if the pod needs a sync now."""
+    """Gives a pod the containers and the status that its API object shows.
+
+    Returns True if the pod needs a sync now. False means that it has ended, or that nothing is left
+    to start, to stop or to publish.
+    """
     pod = local.pod
     status = pod.get("status") or {}
     if status.get("phase") in COMPLETED:
@@ -68,7 +72,9 @@ def take_over(local: LocalPod, reader: StatusReader, now: float) -> bool:
 
 
 def _with_defaults(reported: Object) -> Object:
-    """Returns a container status with defaults for fields that a kubelet always writes."""
+    """Returns a container status with default values for missing fields that a kubelet always
+    writes.
+    """
     defaults = {"image": "", "imageID": "", "restartCount": 0, "ready": False, "lastState": {}}
     return {
         **defaults,
@@ -100,7 +106,10 @@ def _take_over_container(
 def _run_of(
     local: LocalPod, container: Container, reported: Object, reader: StatusReader, now: float
 ) -> Run | None:
-    """Returns the process that a status shows: the running one, or the one that ended last."""
+    """Returns the process that a container status shows: the running one, or the last that ended.
+
+    Returns None if the status shows no process. `reported` is the container status.
+    """
     state = reported["state"]
     running, ended = state.get("running"), state.get("terminated")
     if running is None and ended is None:
@@ -144,6 +153,13 @@ def _is_current(
     A runtime may report another name of the same image, so different names alone prove nothing.
     Different names mean an older image in two cases: the kubelet has not yet observed the
     generation of the spec, or it has had too little time to replace a container that is older.
+
+    Args:
+        pod: the API object.
+        reported: the status of the container in it.
+        spec_image: the image of the container in the pod's spec.
+        reader: parses the times in the status.
+        now: the time of the takeover.
     """
     if canonical_name(reported["image"]) == canonical_name(spec_image):
         return True
@@ -168,7 +184,10 @@ REACTION_SECONDS = 60.0  # seconds beyond the grace period in which a kubelet ac
 
 
 def _last_writes(pod: Object, reader: StatusReader) -> tuple[float | None, float | None]:
-    """Returns when the object, and when its status, was written last, by `managedFields`."""
+    """Returns the times of the last write of the object and of its status, from `managedFields`.
+
+    A time is None if `managedFields` has no such write.
+    """
     spec_written: list[float] = []
     status_written: list[float] = []
     for entry in meta(pod).get("managedFields") or []:
@@ -181,7 +200,11 @@ def _last_writes(pod: Object, reader: StatusReader) -> tuple[float | None, float
 def _is_broken(
     local: LocalPod, container: Container, reported: Object, reader: StatusReader, now: float
 ) -> bool:
-    """Returns True if a container does not start or become ready without a change of its image."""
+    """Returns True if a container will not start or become ready until its image changes.
+
+    The container waits with an error, has crashed before, or has been starting or unready for
+    longer than `reader.patience_seconds`. `reported` is its status in the API object.
+    """
     state, image = reported["state"], specs_of(local.pod)[container.name]["image"]
     if local.end is not None:
         return False
@@ -215,7 +238,10 @@ def _runs(container: Container, image: str) -> bool:
 
 
 def _is_awaited(local: LocalPod, container: Container) -> bool:
-    """Returns True if a container without probes is not published as ready yet."""
+    """Returns True if a container without probes is not ready in the published status.
+
+    Nothing but the start of the container delays it, so the kubelet will publish it as ready soon.
+    """
     shown = local.shown(container.name)
     return (
         not container.stuck_image

@@ -16,7 +16,11 @@ EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 
 @dataclass(slots=True, order=True)
 class Timer:
-    """One scheduled callback."""
+    """One function that the clock calls at the time `due`, unless the timer is canceled before.
+
+    `number` orders timers of the same time by their creation. After its run a timer counts as
+    canceled, too.
+    """
 
     due: float
     number: int
@@ -26,13 +30,14 @@ class Timer:
 
 
 class Clock:
-    """Counts the seconds since `EPOCH` and runs the timers that are due."""
+    """The simulated time in seconds since `EPOCH`, and the timers that run when it passes."""
 
     def __init__(self, tick: float = 0.0) -> None:
-        """Starts at 0 seconds. If `tick` is not 0, timers run at multiples of `tick` seconds only.
+        """Starts at 0 seconds, without timers.
 
-        Each time is rounded up. With a power of two as tick all times are exact floats, so a
-        repeated scenario repeats exactly.
+        If `tick` is not 0, timers run only at multiples of `tick` seconds: each time is rounded up.
+        With a power of two as tick all times are exact floats, so a repeated scenario repeats
+        exactly.
         """
         self.now = 0.0
         self._tick = tick
@@ -43,7 +48,11 @@ class Clock:
     def after(
         self, seconds: float, action: Callable[[], None], *, background: bool = False
     ) -> Timer:
-        """Schedules the action to run once, the given seconds from now."""
+        """Schedules a function, which runs once, after the given seconds from now; returns its
+        timer.
+
+        `background` is True if the world counts as being at rest while only such timers are left.
+        """
         self._count += 1
         due = self.now + max(seconds, 0.0)
         if self._tick:
@@ -54,13 +63,18 @@ class Clock:
         return timer
 
     def cancel(self, timer: Timer | None) -> None:
-        """Cancels a timer; does nothing for None and for a timer that has run or was canceled."""
+        """Cancels a timer; does nothing for None and for a timer that has run or was canceled
+        before.
+        """
         if timer is not None and not timer.cancelled:
             timer.cancelled = True
             self._foreground -= not timer.background
 
     def step(self, until: float = float("inf")) -> bool:
-        """Runs the next timer that is due by `until`; returns False if no timer is."""
+        """Moves the time to the next timer that is due by `until`, and runs the timer.
+
+        Returns False, and leaves the time unchanged, if no timer is due by then.
+        """
         while self._timers and self._timers[0].due <= until:
             timer = heapq.heappop(self._timers)
             if timer.cancelled:
@@ -74,7 +88,7 @@ class Clock:
 
     @property
     def has_foreground_timers(self) -> bool:
-        """True if a timer is scheduled that is not a background timer."""
+        """True if at least one timer is scheduled that is not a background timer."""
         return self._foreground > 0
 
     def unix(self) -> float:
@@ -82,12 +96,15 @@ class Clock:
         return EPOCH.timestamp() + self.now
 
     def timestamp(self, seconds: float | None = None) -> str:
-        """Formats a time (by default now) as the API server does, in whole seconds."""
+        """Formats a time in seconds since `EPOCH` as the API server does, in whole seconds.
+
+        None stands for the present time.
+        """
         moment = EPOCH + timedelta(seconds=self.now if seconds is None else seconds)
         return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
     def parse_time(self, text: str | None) -> float | None:
-        """Parses a timestamp of the API into seconds since `EPOCH`.
+        """Parses a timestamp of the API and returns the seconds since `EPOCH`.
 
         Returns None if the text is missing or no timestamp with a time zone.
         """

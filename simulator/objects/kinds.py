@@ -13,7 +13,18 @@ from simulator.objects.objects import Object
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One resource type of the API."""
+    """One resource type of the API, such as Pod in v1.
+
+    Attributes:
+        api_version: the apiVersion of its objects, such as `apps/v1`.
+        name: the kind of its objects, such as `Pod`.
+        plural: the name in URLs, such as `pods`.
+        namespaced: False if its objects are cluster-scoped.
+        has_status: True if it has the subresource `status`.
+        has_generation: True if a change of the spec increments metadata.generation.
+        custom: True for a custom resource.
+        schema: the OpenAPI schema with the defaults; empty if unknown.
+    """
 
     api_version: str
     name: str
@@ -26,12 +37,12 @@ class Kind:
 
     @property
     def group(self) -> str:
-        """The API group; empty for the core group."""
+        """The API group; empty for the core group, which has the kinds with apiVersion v1."""
         return self.api_version.rpartition("/")[0]
 
     @property
     def hook_key(self) -> str:
-        """The key of the kind in a hook request: `Kind.group/version`, or `Kind.version`."""
+        """The key of the kind in requests to hooks: `Kind.group/version`, or `Kind.version`."""
         group, _, version = self.api_version.rpartition("/")
         return f"{self.name}.{group}/{version}" if group else f"{self.name}.{version}"
 
@@ -76,11 +87,11 @@ BUILT_IN = (
 
 
 class UnknownKindError(LookupError):
-    """The API server does not have the resource type."""
+    """The API server does not have the requested resource type."""
 
 
 class Kinds:
-    """The resource types that one cluster has."""
+    """The resource types that one cluster has: the built-in kinds and those in `custom`."""
 
     def __init__(self, custom: Iterable[Kind] = ()) -> None:
         self._by_name: dict[tuple[str, str], Kind] = {}
@@ -89,13 +100,13 @@ class Kinds:
             self.add(kind)
 
     def add(self, kind: Kind) -> Kind:
-        """Registers a kind, replacing an earlier definition or assumption."""
+        """Registers a kind and returns it; an earlier kind of the same name is replaced."""
         self._by_name[kind.api_version, kind.name] = kind
         self._by_plural[kind.api_version, kind.plural] = kind
         return kind
 
     def add_definition(self, crd: Object) -> None:
-        """Registers every served version of a CustomResourceDefinition."""
+        """Registers every version of a CustomResourceDefinition that the API server serves."""
         spec = crd["spec"]
         for version in spec["versions"]:
             if version.get("served", True):
@@ -112,14 +123,17 @@ class Kinds:
                 )
 
     def of(self, obj: Object) -> Kind:
-        """Returns the kind of an object; registers an unknown one as `named` does."""
+        """Returns the kind of an object.
+
+        An unknown kind is registered, or refused with UnknownKindError, by the rules of `named`.
+        """
         return self.named(obj["apiVersion"], obj["kind"])
 
     def named(self, api_version: str, name: str) -> Kind:
-        """Returns the kind with an apiVersion and a kind name.
+        """Returns the kind with this apiVersion and this kind name.
 
-        An unknown kind outside the core group is registered as a custom kind; in the core group it
-        raises UnknownKindError.
+        An unknown kind outside the core group is registered as a custom kind. In the core group an
+        unknown kind raises UnknownKindError.
         """
         known = self._by_name.get((api_version, name))
         if known is not None:
@@ -129,7 +143,9 @@ class Kinds:
         return self.add(Kind(api_version, name, f"{name.lower()}s", custom=True))
 
     def by_plural(self, api_version: str, plural: str) -> Kind:
-        """Returns the kind with an apiVersion and a plural name, or raises UnknownKindError."""
+        """Returns the kind with this apiVersion and this plural name, or raises
+        UnknownKindError.
+        """
         known = self._by_plural.get((api_version, plural))
         if known is None:
             message = f'the server could not find the resource "{plural}" in "{api_version}"'
@@ -137,7 +153,7 @@ class Kinds:
         return known
 
     def find(self, word: str) -> Kind:
-        """Returns the kind with a bare name or plural in any API group.
+        """Returns the kind with this name or plural, in any API group.
 
         Raises UnknownKindError if the cluster has no such kind.
         """

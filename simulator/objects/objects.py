@@ -18,7 +18,7 @@ _MISSING: Json = object()
 
 
 def meta(obj: Object) -> Object:
-    """Returns the object's metadata, or an empty mapping."""
+    """Returns the metadata of an object, or an empty mapping if it has none."""
     return obj.get("metadata") or {}
 
 
@@ -36,9 +36,10 @@ def uid_of(obj: Object) -> str:
 
 
 def uids(version: int) -> Iterator[str]:
-    """Yields the uids of a cluster whose objects get resourceVersions above `version`.
+    """Yields an endless series of uids for the new objects of a cluster.
 
-    Two clusters with different versions have different uids.
+    `version` is the resourceVersion with which the cluster begins, and the uids contain it. So two
+    clusters that begin with different versions have no uid in common.
     """
     text, mark = f"{version:014x}", "5eed" if version else "0000"
     series = f"{mark}{text[:4]}-{text[4:8]}-4{text[8:11]}-8{text[11:]}"
@@ -46,7 +47,7 @@ def uids(version: int) -> Iterator[str]:
 
 
 def version_of(obj: Object) -> str:
-    """Returns metadata.resourceVersion."""
+    """Returns metadata.resourceVersion; empty for an object that was never stored."""
     return str(meta(obj).get("resourceVersion", ""))
 
 
@@ -73,7 +74,7 @@ def owners_of(obj: Object) -> list[Object]:
 
 
 def controller_of(obj: Object) -> Object | None:
-    """Returns the owner reference with `controller: true`, or None."""
+    """Returns the owner reference of the object with `controller: true`, or None if it has none."""
     return owners.controller_of(owners_of(obj))
 
 
@@ -83,12 +84,12 @@ def is_terminating(obj: Object) -> bool:
 
 
 def key_of(obj: Object) -> Key:
-    """Returns (namespace, name)."""
+    """Returns (namespace, name) of an object; the namespace of a cluster-scoped object is empty."""
     return namespace_of(obj), name_of(obj)
 
 
 def with_meta(obj: Object, **changes: Json) -> Object:
-    """Returns a copy of the object with some metadata fields changed.
+    """Returns a copy of the object with the given metadata fields changed.
 
     A value of None or an empty list removes the field.
     """
@@ -102,7 +103,9 @@ def with_meta(obj: Object, **changes: Json) -> Object:
 
 
 def deep_equal(left: Json, right: Json) -> bool:
-    """Compares two JSON values like Go's reflect.DeepEqual: 1, 1.0 and true all differ."""
+    """Returns True if two JSON values are equal for Go's reflect.DeepEqual: 1, 1.0 and true all
+    differ.
+    """
     if left is right:
         return True
     if type(left) is not type(right):
@@ -122,9 +125,10 @@ def deep_equal(left: Json, right: Json) -> bool:
 
 
 def changed_paths(old: Json, new: Json, path: str = "") -> Iterator[str]:
-    """Yields the path of every leaf that differs, such as `spec.containers[0].image`.
+    """Yields the path of every value that differs between `old` and `new`.
 
-    Lists of different lengths differ as a whole.
+    A path looks like `spec.containers[0].image`. `path` is the beginning of all paths. Lists of
+    different lengths count as one value that differs.
     """
     if deep_equal(old, new):
         return
@@ -157,7 +161,7 @@ def _expression_matches(expression: Mapping[str, Json], labels: Mapping[str, str
 def selector_matches(selector: Mapping[str, Json] | None, labels: Mapping[str, str]) -> bool:
     """Returns True if a LabelSelector matches the labels.
 
-    None and an empty selector match everything.
+    None and an empty selector match all labels. Raises ValueError for an unknown operator.
     """
     if not selector:
         return True
