@@ -20,9 +20,10 @@ _WITH_FILE = ("-f", "--filename", "--kubeconfig", "--html")
 
 
 def complete(words: Sequence[str], runner: Runner | None = None) -> int:
-    """Prints the choices for the last word, which is unfinished or empty.
+    """Prints the choices for the last word of a command line, which is unfinished or empty.
 
-    Returns the exit code. It is 0 unless standard output cannot be written.
+    `words` are the words after `kubectl tapp`. `runner` runs kubectl; None runs the program itself.
+    Returns the exit code, which is 0 unless standard output cannot be written.
     """
     *before, last = words or [""]
     # typer's protocol for the fish shell prints choices in the form that kubectl reads.

@@ -29,7 +29,8 @@ _KEY = re.compile(VALUE_KEY)
 def name_suggestion(name: str, names: Iterable[str]) -> str:
     """Returns the end of an error message that begins with "there is no NAME".
 
-    The end suggests the most similar of `names`. If no name is similar, the end lists all of them.
+    The end suggests the most similar of the existing `names`. If no name is similar, the end lists
+    all of them.
     """
     known = sorted(names)
     folded = {each.casefold(): each for each in known}
@@ -44,8 +45,9 @@ def name_suggestion(name: str, names: Iterable[str]) -> str:
 def read_ids(texts: Iterable[str], replicas: int) -> list[int]:
     """Returns the instance numbers that the texts name, sorted and without duplicates.
 
-    Each text is a number (`3`), a list (`0-3,7`) or `all`. Raises UsageError if a text is none of
-    these, or if an instance number is not below `replicas`.
+    Each text is a number (`3`), a list (`0-3,7`) or `all`. `replicas` is the number of instances of
+    the TApp. Raises UsageError if a text has none of these forms, or if an instance number is not
+    below `replicas`.
     """
     found: set[int] = set()
     for part in ",".join(texts).replace(" ", "").split(","):
@@ -68,7 +70,7 @@ def read_ids(texts: Iterable[str], replicas: int) -> list[int]:
 
 
 def read_replicas(text: str | int) -> int:
-    """Returns a number of instances.
+    """Parses a number of instances and returns it.
 
     Raises UsageError unless the text is an integer from 0 to MAX_REPLICAS.
     """
@@ -125,7 +127,9 @@ def read_values(texts: Iterable[str]) -> tuple[list[str], dict[str, str | None]]
 def read_use(text: str, spec: "TAppSpec") -> tuple[str, list[int]]:
     """Returns the template name and the instance numbers of a text of the form `TEMPLATE=IDS`.
 
-    Raises UsageError if the text has another form, or if an instance does not exist.
+    `spec` is the spec of the TApp, which says how many instances exist. Whether the template exists
+    is not checked. Raises UsageError if the text has another form, or if an instance does not
+    exist.
     """
     name, equals, ids = text.rpartition("=")
     if not equals or not name:
@@ -135,11 +139,12 @@ def read_use(text: str, spec: "TAppSpec") -> tuple[str, list[int]]:
 
 
 def read_canary_ids(text: str, replicas: int) -> list[int] | None:
-    """Returns the instance numbers of a text such as `1,4-6`, `4,` or `2-3`.
+    """Returns the instance numbers of a text such as `1,4-6`, `4,` or `2-3`, sorted.
 
-    Returns None if the text is a share, such as `3` or `10%`. A comma or a range makes the text a
-    list of instances, so a single number is always a share. Raises UsageError if the text names an
-    instance twice or an instance that does not exist.
+    Returns None if the text is a share of the instances instead, such as `3` or `10%`. A comma or a
+    range makes the text a list of instances, so a single number is always a share. `replicas` is
+    the number of instances of the TApp. Raises UsageError if the text names an instance twice or an
+    instance that does not exist.
     """
     if "," not in text and not _RANGE.fullmatch(text):
         return None
@@ -176,11 +181,10 @@ def read_share(text: str, total: int) -> int:
 
 
 def read_budget(text: str, option: str = "--max-unavailable") -> int | str:
-    """Returns the value of maxUnavailable: a positive number, or a percentage such as `30%`.
+    """Parses a value of maxUnavailable: a positive number, or a percentage such as `30%`.
 
-    `option` is the name of the option that has the text, for errors.
-
-    Raises UsageError if the text is neither.
+    Returns an integer, or the percentage as text. Raises UsageError if the text is neither; the
+    message then names `option`, the option of the command line that has the text.
     """
     from tapp.decide.rollout import portion  # noqa: PLC0415 - it costs start time
 
@@ -194,9 +198,9 @@ def read_budget(text: str, option: str = "--max-unavailable") -> int | str:
 
 
 def read_partition(text: str) -> int | str:
-    """Returns the value of a partition: a number of instances, or a percentage such as `30%`.
+    """Parses a value of `updateStrategy.partition`: a number, or a percentage such as `30%`.
 
-    Raises UsageError if the text is neither.
+    Returns an integer, or the percentage as text. Raises UsageError if the text is neither.
     """
     from tapp.decide.partition import partition_size  # noqa: PLC0415 - it costs start time
 
@@ -225,12 +229,12 @@ def read_duration(text: str) -> float:
 def template_users(spec: "TAppSpec") -> dict[str, list[int]]:
     """Returns template name -> the sorted numbers of the instances that run the template.
 
-    A template name without a template is included if an instance refers to the name.
+    A name to which an instance refers is included even if the spec has no template of this name.
     """
     return grouped((spec.template_name(id), id) for id in range(spec.replicas))
 
 
 def template_names(spec: "TAppSpec") -> list[str]:
-    """Returns the sorted names of all templates in the spec."""
+    """Returns the sorted names of all templates in the spec: the default template and the pool."""
     names = set(spec.template_pool)
     return sorted(names | ({DEFAULT_TEMPLATE} if spec.template else set()))

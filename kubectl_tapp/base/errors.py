@@ -4,7 +4,7 @@ from enum import IntEnum
 
 
 class Exit(IntEnum):
-    """The exit codes of `kubectl tapp`. kubectl uses 0 and 1 in the same sense."""
+    """The exit codes of `kubectl tapp`. For 0 and 1 they mean the same as kubectl's."""
 
     DONE = 0
     FAILED = 1  # The command failed: unknown TApp, no permission, no cluster, refused write
@@ -17,7 +17,7 @@ class Exit(IntEnum):
 
 
 def printable(text: str) -> str:
-    """Replaces all control characters except newline and tab by U+FFFD.
+    """Returns the text with U+FFFD instead of each control character except newline and tab.
 
     Messages quote texts that others wrote, such as the last output of a container. Escape sequences
     in these texts must not reach the user's terminal.
@@ -31,7 +31,7 @@ del _CONTROLS[ord("\n")], _CONTROLS[ord("\t")]
 
 
 class CommandError(Exception):
-    """Ends the command with an exit code. Its message is one sentence for the user."""
+    """Ends the command: its message, one sentence, is printed, and `code` becomes the exit code."""
 
     def __init__(self, message: str, code: Exit = Exit.FAILED) -> None:
         super().__init__(message)
@@ -39,7 +39,7 @@ class CommandError(Exception):
 
 
 class UsageError(CommandError):
-    """Ends the command because its command line or a file is invalid (exit code 2)."""
+    """Ends the command with exit code 2, because the command line or a file is invalid."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, Exit.USAGE)

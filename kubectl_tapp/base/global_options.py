@@ -104,7 +104,7 @@ GivenOptions = Mapping[str, Any]  # Name of an option -> its value: a text, a li
 
 
 def kubectl_arguments(given: GivenOptions) -> Iterator[str]:
-    """Yields the options as arguments for kubectl, except the namespace.
+    """Yields the options as arguments for kubectl, such as `--context=dev`, except the namespace.
 
     Each call of kubectl sets the namespace itself, because it may read another namespace.
     """
@@ -119,8 +119,9 @@ def kubectl_arguments(given: GivenOptions) -> Iterator[str]:
 def merged_options(before: GivenOptions, more: GivenOptions) -> dict[str, Any]:
     """Returns the options of `before` and `more` together.
 
-    If both have an option, the value of `more` wins. The values of an option that may be given more
-    than once are joined.
+    If both have an option, the value of `more` wins. For an option that may be given more than
+    once, the values of both are joined. In `more`, the values None, False and [] mean that the
+    option is not given.
     """
     given = {name: value for name, value in more.items() if value not in (None, False, [])}
     several = {
@@ -132,7 +133,8 @@ def merged_options(before: GivenOptions, more: GivenOptions) -> dict[str, Any]:
 
 
 def with_plain_switches(arguments: list[str]) -> list[str]:
-    """Replaces `--switch=true` by `--switch` in a command line, and drops `--switch=false`.
+    """Returns a command line with `--switch` instead of `--switch=true`, and without
+    `--switch=false`.
 
     kubectl accepts these forms for its switches, but the parser of the plugin does not.
     """

@@ -20,7 +20,9 @@ _given: list[str] = []
 
 
 def remember_options(given: GivenOptions) -> None:
-    """Stores kubectl's options of the command line, for the commands of all later hints."""
+    """Stores kubectl's options of this command line, so that all commands in later messages repeat
+    them.
+    """
     _given[:] = kubectl_arguments(
         {key: each for key, each in given.items() if key not in _LEFT_OUT}
     )
@@ -29,8 +31,10 @@ def remember_options(given: GivenOptions) -> None:
 def shell_command(*words: str, namespace: str = "", plugin: bool = True) -> str:
     """Returns a command in backquotes, quoted for the shell: `kubectl tapp WORDS -n NAMESPACE`.
 
-    If `plugin` is False, the command is one of kubectl itself. Without a namespace the command has
-    no `-n`.
+    Args:
+        words: the words of the command, without the program.
+        namespace: the namespace for `-n`; empty if the command needs no namespace.
+        plugin: False for a command of kubectl itself, without `tapp`.
     """
     scope = ["-n", namespace] if namespace else []
     program = ["kubectl", "tapp"] if plugin else ["kubectl"]

@@ -39,11 +39,11 @@ _EXPONENT = 1e21  # Go writes floats of this size and larger into JSON with an e
 
 
 class ManifestError(ValueError):
-    """A file that kubectl would refuse. The message says why, and in which line, if known."""
+    """kubectl would refuse a file. The message says why, and names the line if it is known."""
 
 
 def read_manifests(data: bytes | str) -> list[Any]:
-    """Returns the documents of a file as JSON values, without empty documents.
+    """Parses a file and returns its documents as JSON values, without empty documents.
 
     Raises ManifestError if kubectl would refuse the file.
     """
@@ -67,7 +67,7 @@ def _decoded(data: bytes) -> str:
 
 
 def _documents(text: str) -> Iterator[Any]:
-    """Yields the documents of a file.
+    """Yields the parsed documents of a file; an empty document is None.
 
     A file that begins with a brace may still be YAML, and it may continue as YAML after its first
     JSON object.
@@ -117,7 +117,7 @@ def _refuse_constant(name: str) -> Any:
 
 
 class _NodeError(Exception):
-    """A YAML node that kubectl would refuse, with the line of the node in its document."""
+    """kubectl would refuse a YAML node. `line` is the line of the node in its document, from 0."""
 
     def __init__(self, message: str, node: yaml.Node) -> None:
         super().__init__(message)
@@ -135,10 +135,11 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
 
 
 def _yaml_document(lines: list[str], first: int) -> Any:
-    """Parses the first YAML document in these lines; `first` is the line number of the first line.
+    """Parses the first YAML document in these lines and returns its value; None if it is empty.
 
-    go-yaml ignores further documents in the same text, so this function ignores them, too. Raises
-    ManifestError.
+    go-yaml ignores further documents in the same text, so this function ignores them, too. `first`
+    is the number of lines of the file before these lines, for messages. Raises ManifestError if
+    kubectl would refuse the document.
     """
     loader = _Loader("\n".join(lines))
     try:
@@ -159,7 +160,7 @@ _CIRCULAR = "it contains a circular alias: an alias inside the value that it rep
 
 
 class _Constructor:
-    """Converts the nodes of one document to values, with the limits of go-yaml's decoder.
+    """Converts the nodes of one YAML document to values, with the limits of go-yaml's decoder.
 
     An alias is the same node object at several places. The constructor converts that node at each
     place, and counts these conversions, because nested aliases can make a small file enormous.
@@ -172,7 +173,11 @@ class _Constructor:
         self._converted = set[int]()  # ids of the nodes that were converted at least once
 
     def value(self, node: yaml.Node, *, repeated: bool = False) -> Any:
-        """Returns the value of a node. `repeated` is True inside a node that an alias repeats."""
+        """Returns the value of a node; raises _NodeError if kubectl would refuse the node.
+
+        `repeated` is True inside a node that an alias repeats, so that the limit of repeated nodes
+        counts this node.
+        """
         repeated = repeated or id(node) in self._converted
         self._count(node, repeated=repeated)
         if isinstance(node, yaml.ScalarNode):
@@ -190,9 +195,10 @@ class _Constructor:
         return found
 
     def _fill(self, found: dict[str, Any], node: yaml.MappingNode, *, repeated: bool) -> None:
-        """Adds the entries of a mapping node to `found`.
+        """Adds the entries of a mapping node to the mapping `found`.
 
-        The entries of a merge key (`<<`) overwrite earlier entries, as in go-yaml v2.
+        The entries of a merge key (`<<`) overwrite earlier entries, as in go-yaml v2. `repeated` is
+        True inside a node that an alias repeats.
         """
         for key, item in node.value:
             if isinstance(key, yaml.ScalarNode) and _is_merge(key):
@@ -203,7 +209,10 @@ class _Constructor:
                 found[name] = self.value(item, repeated=repeated)
 
     def _merge(self, found: dict[str, Any], node: yaml.MappingNode, *, repeated: bool) -> None:
-        """Adds the entries of a mapping that a merge key names to `found`."""
+        """Adds the entries of one mapping that a merge key (`<<`) names to the mapping `found`.
+
+        `repeated` is True inside a node that an alias repeats.
+        """
         if id(node) in self._in_progress:
             raise _NodeError(_CIRCULAR, node)
         repeated = repeated or id(node) in self._converted
@@ -217,7 +226,8 @@ class _Constructor:
         """Counts a node. Raises _NodeError if aliases produce most of a large document.
 
         The limits are those of go-yaml: the allowed share of repeated nodes falls from 99% to 10%
-        as the document grows from 400,000 to 4,000,000 nodes.
+        as the document grows from 400,000 to 4,000,000 nodes. `repeated` is True for a node that an
+        alias repeats.
         """
         self._node_count += 1
         self._repeated_count += repeated
@@ -232,7 +242,12 @@ def _is_merge(node: yaml.ScalarNode) -> bool:
 
 
 def _merged_mappings(node: yaml.Node) -> list[yaml.MappingNode]:
-    """Returns the mappings that a merge key names. If two have the same key, the later one wins."""
+    """Returns the mappings that the value of a merge key (`<<`) names.
+
+    The mappings come in the order in which they have to be added: if two have the same key, the
+    entry of the later one wins. Raises _NodeError if the value is neither a mapping nor a list of
+    mappings.
+    """
     nodes = node.value[::-1] if isinstance(node, yaml.SequenceNode) else [node]
     if not all(isinstance(each, yaml.MappingNode) for each in nodes):
         raise _NodeError("a merge key needs a mapping or a list of mappings", node)
@@ -240,7 +255,10 @@ def _merged_mappings(node: yaml.Node) -> list[yaml.MappingNode]:
 
 
 def _key_text(value: Any, node: yaml.Node) -> str:
-    """Returns a mapping key as the text that kubectl writes into JSON: `3`, `true`, `1e+06`."""
+    """Returns a mapping key as the text that kubectl writes into JSON: `3`, `true`, `1e+06`.
+
+    Raises _NodeError if the key is neither a text nor a number nor a boolean.
+    """
     if isinstance(value, str):
         return value
     if isinstance(value, bool):

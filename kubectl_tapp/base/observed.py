@@ -14,7 +14,10 @@ Document = dict[str, Any]
 
 @dataclass(frozen=True)
 class Observed:
-    """One TApp and all objects that the service's decisions depend on, as read from the cluster."""
+    """One TApp and all objects that the service's decisions depend on, as read from the cluster.
+
+    `sync_request` turns these objects into the request that the service decides on.
+    """
 
     tapp: Document
     pods: list[Document] = field(default_factory=list)  # its pods, including terminating ones
@@ -81,5 +84,5 @@ class Observed:
 
 
 def by_name(objects: Iterable[Document]) -> dict[str, Document]:
-    """Returns metadata.name -> object."""
+    """Returns metadata.name -> object for these objects."""
     return {each["metadata"]["name"]: each for each in objects}

@@ -6,7 +6,7 @@ import msgspec
 
 
 def formatted(document: Any, output_format: str) -> str:
-    """Returns a document as `json` or `yaml` text.
+    """Returns a document as text in the format `json` or `yaml`, without a newline at the end.
 
     JSON escapes the control characters from U+007F to U+009F as well, because a terminal may obey
     them. YAML escapes them anyway.

@@ -8,20 +8,24 @@ from tapp.words.times import UNKNOWN, seconds, written
 
 
 def conditions_by_type(item: Document) -> dict[str, Document]:
-    """Returns condition type -> condition, from the object's status."""
+    """Returns condition type -> condition, from the status of an object."""
     found = (item.get("status") or {}).get("conditions") or []
     return {str(each.get("type")): each for each in found}
 
 
 def observed_generation(tapp: Document) -> int:
-    """Returns a TApp's status.observedGeneration, or 0 if the service has written no status yet."""
+    """Returns status.observedGeneration of a TApp; 0 if the service has not written a status
+    yet.
+    """
     return max(0, int((tapp.get("status") or {}).get("observedGeneration") or 0))
 
 
 def unobserved(tapp: Document) -> str:
-    """Returns since when no controller has acted on a TApp's spec, as a clause without a subject.
+    """Returns a clause such as "no controller has acted on its generation 3 since ...".
 
-    Returns "" if status.observedGeneration is the generation of the spec.
+    The clause has no subject, and says since when if that is known. Returns "" if
+    status.observedGeneration is the generation of the TApp, so that the service has acted on its
+    spec.
     """
     metadata, seen = tapp["metadata"], observed_generation(tapp)
     generation = metadata.get("generation")
@@ -35,10 +39,10 @@ def unobserved(tapp: Document) -> str:
 
 
 def unobserved_since(tapp: Document) -> float:
-    """Returns when the spec was last written, in seconds since the epoch, or UNKNOWN.
+    """Returns the time of the last write of a TApp's spec, in seconds since the epoch.
 
-    Without managedFields, the time is known only for a spec that was not changed since its
-    creation.
+    Returns UNKNOWN if the time is not known. Without managedFields it is known only for a spec that
+    was not changed since its creation.
     """
     metadata = tapp["metadata"]
     times = [
@@ -76,10 +80,11 @@ def state_of(tapp: Document) -> str:
 
 
 def deletion_message(tapp: Document) -> str:
-    """Returns what the deletion of a TApp waits for, or "" if the TApp is not being deleted.
+    """Returns a sentence about the deletion of a TApp and what it waits for.
 
-    The condition Ready has the explanation as soon as the service has seen the deletion. Until then
-    the explanation names the finalizers, whose controllers have to act.
+    Returns "" if the TApp is not being deleted. The condition Ready has the explanation as soon as
+    the service has seen the deletion. Until then the sentence names the finalizers, whose
+    controllers have to act.
     """
     since = tapp["metadata"].get("deletionTimestamp")
     if not since:
@@ -106,7 +111,9 @@ def container_statuses(pod: Document) -> list[Document]:
 
 
 def last_seen(event: Document) -> float:
-    """Returns when an Event was last seen, in seconds since the epoch, or 0 if it does not say."""
+    """Returns when an Event was last seen, in seconds since the epoch; 0 if the Event has no
+    time.
+    """
     series = event.get("series") or {}
     texts = (series.get("lastObservedTime"), event.get("lastTimestamp"), event.get("eventTime"))
     return next((seconds(text) for text in texts if text), 0.0)
@@ -120,7 +127,8 @@ def event_count(event: Document) -> int:
 def last_write(metadata: Document) -> float:
     """Returns when an object was last written, in seconds since the epoch.
 
-    Writes of the status do not count. Returns UNKNOWN if managedFields are missing.
+    `metadata` is the metadata of the object. Writes of the status do not count. Returns UNKNOWN if
+    managedFields are missing.
     """
     times = [
         seconds(item.get("time"))
@@ -133,8 +141,8 @@ def last_write(metadata: Document) -> float:
 def unready_reasons(pod: Document) -> list[str]:
     """Returns phrases that say why a pod with running containers is not Ready.
 
-    A pod is not Ready if a startup or readiness probe has not passed, or if a readiness gate is not
-    True.
+    There is one phrase for each startup or readiness probe that has not passed, and for each
+    readiness gate whose condition is not True.
     """
     known = conditions_by_type(pod)
     result = [

@@ -63,7 +63,10 @@ def resolve_scalar(text: str) -> Any:
 
 
 def _finite(digits: str, text: str) -> float | str:
-    """Returns the number, or `text` if the number is too large for a float."""
+    """Returns the number that `digits` spell, or `text` if the number is too large for a float.
+
+    `text` is the scalar as written, and `digits` is the same text without underscores.
+    """
     number = float(digits)
     return number if math.isfinite(number) else text
 

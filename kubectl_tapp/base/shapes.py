@@ -11,7 +11,9 @@ _CONTAINERS = ("containers", "initContainers")
 
 
 def shape_error(tapp: dict[str, Any]) -> str:
-    """Returns a sentence about the first field with a wrong type, or "" if all types are right."""
+    """Returns a sentence about the first field of a TApp with a wrong type, or "" if all are
+    right.
+    """
     metadata, spec = tapp.get("metadata"), tapp.get("spec")
     pool = spec.get("templatePool") if isinstance(spec, dict) else None
     bodies = pool if isinstance(pool, dict) else {}
@@ -34,9 +36,10 @@ _NOTES = ("labels", "annotations")
 
 
 def template_shape_error(path: str, body: object) -> str:
-    """Returns a sentence about the first field of a pod template with a wrong type, or "".
+    """Returns a sentence about the first field of a pod template with a wrong type.
 
-    `path` is the path of the template in the TApp, for the sentence.
+    Returns "" if all types are right. `path` is the path of the template in the TApp, with which
+    the sentence begins, and `body` is the template.
     """
     metadata, spec = _of(body, "metadata"), _of(body, "spec")
     checks = [_type_error(path, body, _OBJECT), _type_error(f"{path}.metadata", metadata, _OBJECT)]

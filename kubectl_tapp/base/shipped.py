@@ -17,7 +17,7 @@ def manifest(path: str) -> dict[str, Any]:
     """Returns a manifest of this release. `path` is one of the constants above.
 
     pyproject.toml copies the manifests into the wheel under the paths of the repository, so that no
-    second copy can differ.
+    second copy can differ. Each manifest is read once.
     """
     import yaml  # noqa: PLC0415 - it costs start time
 

@@ -12,11 +12,11 @@ _NUMBERS = (0, 1, 2)
 
 
 def open_closed_streams() -> None:
-    """Opens the standard streams that the caller of the process has closed.
+    """Opens each standard stream that the caller of this process has closed.
 
     Otherwise the next file that the process opens would get the descriptor of such a stream, and
-    output would overwrite that file. Writes to a closed standard output then raise an error, and
-    writes to a closed standard error are dropped.
+    output would overwrite that file. After this call, writes to a closed standard output raise an
+    error, and writes to a closed standard error are dropped.
     """
     for number in _NUMBERS:
         try:
@@ -48,7 +48,7 @@ def flush_output() -> OSError | None:
 
 
 def note(text: str) -> None:
-    """Writes a line to standard error. The line is dropped if standard error cannot be written."""
+    """Writes a line to standard error, or drops the line if standard error cannot be written."""
     try:
         print(printable(text), file=sys.stderr, flush=True)
     except OSError:
@@ -56,7 +56,9 @@ def note(text: str) -> None:
 
 
 def discard_output() -> None:
-    """Redirects standard output to the null device, including its buffered text."""
+    """Redirects standard output to the null device, so that its buffered and later text is
+    dropped.
+    """
     _discard(sys.stdout)
 
 
@@ -68,5 +70,7 @@ def _discard(stream: TextIO) -> None:
 
 
 def unwritable_message(error: OSError) -> str:
-    """Returns a sentence that says why standard output cannot be written."""
+    """Returns a sentence that says why standard output cannot be written, from the error of a
+    write.
+    """
     return f"standard output cannot be written: {error.strerror or error}"

@@ -8,7 +8,7 @@ _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 
 
 def short_duration(seconds: float) -> str:
-    """Returns a duration in kubectl's short form: `45s`, `3m10s`, `40d`."""
+    """Returns a duration in kubectl's short form, such as `45s`, `3m10s` or `40d`."""
     whole = max(0, int(seconds))
     if whole < 2 * _MINUTE:
         return f"{whole}s"
@@ -25,7 +25,7 @@ _MANY = 10  # From this number on, the smaller unit is left out: `12m`, not `12m
 
 
 def rounded_duration(seconds: float) -> str:
-    """Returns a rounded duration for an estimate: `45 s`, `4 min`, `2 h 10 min`."""
+    """Returns a rounded duration for an estimate, such as `45 s`, `4 min` or `2 h 10 min`."""
     if seconds < 90:  # noqa: PLR2004 - a minute and a half
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
@@ -41,6 +41,6 @@ def plural(number: int, word: str) -> str:
 
 
 def instances_phrase(ids: Iterable[int]) -> str:
-    """Returns `instance 3` or `instances 0-3, 7`."""
+    """Returns `instance 3` for one instance, or `instances 0-3, 7` for several."""
     listed = list(ids)
     return f"{plural(len(listed), 'instance')} {id_list(listed)}"

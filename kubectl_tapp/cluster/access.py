@@ -57,7 +57,11 @@ _Words = list[str]
 
 
 class ClusterAccess:
-    """Access to one namespace of one cluster as one user."""
+    """Reads and writes objects as one user of one cluster, by calls of kubectl.
+
+    Methods use one namespace, that of the command line, unless they have a parameter for another
+    one.
+    """
 
     def __init__(
         self,
@@ -67,8 +71,11 @@ class ClusterAccess:
     ) -> None:
         """Prepares the access; nothing is called yet.
 
-        `global_options` are those of kubectl. `runner` runs kubectl; None runs the program itself.
-        `first_call` is shared by all objects of the same user, so that only one of them logs in.
+        Args:
+            global_options: kubectl's options for cluster, user and namespace.
+            runner: runs kubectl; None runs the program itself.
+            first_call: lets the first call of kubectl run alone, so that only one call logs in. All
+                objects of the same user share it; None for a new one.
         """
         self._runner = runner or Program()
         self._first_call = first_call or FirstCall()
@@ -102,10 +109,16 @@ class ClusterAccess:
     def get(
         self, resource: str, name: str, namespace: str | None = None, *, managed: bool = False
     ) -> Document:
-        """Returns one object. `managed` includes its metadata.managedFields.
+        """Returns one object.
 
         Raises CommandError if the object does not exist or cannot be read. For an unknown TApp the
         message suggests the most similar name.
+
+        Args:
+            resource: the resource type, such as `pods`.
+            name: the name of the object.
+            namespace: its namespace; None for the namespace of the command line.
+            managed: True to include its metadata.managedFields.
         """
         try:
             more = ["--show-managed-fields=true"] if managed else []
@@ -121,19 +134,27 @@ class ClusterAccess:
     def list(
         self, resource: str, selector: str | None = None, *, all_namespaces: bool = False
     ) -> Documents:
-        """Returns the objects of a resource in the namespace that match a label selector."""
+        """Returns the objects of a resource type that match a label selector.
+
+        Args:
+            resource: the resource type, such as `pods`.
+            selector: the label selector; None for all objects.
+            all_namespaces: True for the objects of all namespaces; False for one namespace.
+        """
         scope = ["--all-namespaces"] if all_namespaces else self._scope(None)
         chosen = [f"--selector={selector}"] if selector else []
         return _items(self._json("get", resource, *scope, *chosen))
 
     def get_named(self, resource: str, names: Sequence[str], namespace: str) -> Documents | str:
-        """Returns the existing objects with these names, or a sentence why they cannot be read."""
+        """Returns the objects with these names that exist, or a sentence that says why they are
+        unreadable.
+        """
         return self._get_or_reason(resource, *names, "--namespace", namespace, "--ignore-not-found")
 
     def list_names(self, resource: str) -> _Words:
-        """Returns the names of all objects of a resource, for shell completion.
+        """Returns the names of all objects of a resource type, for shell completion.
 
-        This is faster than `list`.
+        This is faster than `list`, which returns the complete objects.
         """
         text = "--output=jsonpath={range .items[*]}{.metadata.name}{' '}{end}"
         return self.kubectl("get", resource, *self._scope(None), text).out.split()
@@ -143,12 +164,15 @@ class ClusterAccess:
     ) -> Observed:
         """Reads a TApp and everything that the service's decisions depend on.
 
-        Objects that the user may not read are left out and listed in `Observed.unread`. With
-        `events`, the Events of type Warning in the namespace are read as well.
+        Objects that the user may not read are left out and listed in `Observed.unread`. Raises
+        CommandError if the TApp cannot be read.
 
-        `before` is an earlier result for the same TApp. If the TApp has not been written since and
-        the service has acted on its spec, only the pods are read again: any other change that
-        matters would also have changed the TApp's status.
+        Args:
+            name: the name of the TApp.
+            events: True to read the Events of type Warning in its namespace as well.
+            before: an earlier result for the same TApp, or None. If the TApp has not been written
+                since and the service has acted on its spec, only the pods are read again: any other
+                change that matters would also have changed the TApp's status.
         """
         if before is not None:
             tapp = self.get(TAPPS, name)
@@ -190,8 +214,9 @@ class ClusterAccess:
         )
 
     def controller(self, tapp: Document | None = None) -> Document:
-        """Returns the registered CompositeController of a TApp, or the manifest of this release.
+        """Returns the registered CompositeController of a TApp.
 
+        If none is registered or the user may not read it, the manifest of this release is returned.
         If `tapp` is None, the CompositeController for TApps without a shard label is returned.
         """
         return controller_for(self._composite_controllers(), tapp) or shipped.manifest(
@@ -202,8 +227,9 @@ class ClusterAccess:
         """Returns the CompositeController of a TApp and the options that the service runs with.
 
         The options come from the environment of the service's Deployment, or are the defaults if
-        the user may not read the Deployment. The Deployment is read only once. If `observed` is
-        None, the CompositeController for TApps without a shard label is returned.
+        the user may not read the Deployment. The Deployment is read only once. `observed` is the
+        TApp with its objects; if it is None, the CompositeController for TApps without a shard
+        label is returned.
         """
         controller = None if observed is None else observed.controller
         # A TApp without a uid comes from a file, and no CompositeController was read for it.
@@ -225,10 +251,17 @@ class ClusterAccess:
     def patch(
         self, resource: str, name: str, patch: object, type_: str = "json", *, dry_run: bool = False
     ) -> Document:
-        """Applies a `json` or `merge` patch and returns the resulting object.
+        """Applies a patch to an object and returns the resulting object.
 
-        With `dry_run` the API server only checks the patch. Raises KubectlError if the patch is
-        refused; its `reason` is `Invalid` if a `test` operation of a JSON patch fails.
+        Raises KubectlError if the patch is refused; its `reason` is `Invalid` if a `test` operation
+        of a JSON patch fails.
+
+        Args:
+            resource: the resource type, such as `pods`.
+            name: the name of the object.
+            patch: the patch, as JSON value.
+            type_: the type of the patch, `json` or `merge`.
+            dry_run: True if the API server only checks the patch and writes nothing.
         """
         more = ["--dry-run=server"] if dry_run else []
         more.append(f"--field-manager={FIELD_MANAGER}")
@@ -242,13 +275,17 @@ class ClusterAccess:
     def apply(
         self, document: Document, more: Sequence[str] = (), *, dry_run: bool = False
     ) -> Document:
-        """Runs `kubectl apply` with the options `more`, and returns the resulting object."""
+        """Runs `kubectl apply` for an object and returns the resulting object.
+
+        `more` are further options of `kubectl apply`. If `dry_run` is True, the API server only
+        checks the object and writes nothing.
+        """
         options = [*more, *(["--dry-run=server"] if dry_run else [])]
         text = json.dumps(document)
         return self._json("apply", "--filename=-", *self._scope(None), *options, stdin=text)
 
     def try_create(self, document: Document) -> None:
-        """Asks the API server by a dry run whether it would create an object.
+        """Asks the API server by a dry run whether it would create an object; writes nothing.
 
         Raises KubectlError if the API server refuses the object. Unknown fields are accepted, as
         they are when Metacontroller creates the object.
@@ -258,7 +295,8 @@ class ClusterAccess:
         self._json("create", "--filename=-", *self._scope(None), *options, stdin=text)
 
     def with_events(self, observed: Observed, which: str = WARNINGS) -> Observed:
-        """Returns `observed` with the Events of its namespace that match the selector `which`.
+        """Returns a copy of `observed` with the Events of its namespace that match the selector
+        `which`.
 
         Returns `observed` unchanged if the user may not read Events.
         """
@@ -267,7 +305,7 @@ class ClusterAccess:
         return observed if isinstance(found, str) else replace(observed, events=found)
 
     def _children_of(self, resource: str, tapp: Document) -> Documents | str:
-        """Returns the children of a TApp, or a sentence why they cannot be read.
+        """Returns the children of a TApp, or a sentence that says why they cannot be read.
 
         Metacontroller selects children by the label `controller-uid`, and so does this method.
         """
@@ -279,7 +317,10 @@ class ClusterAccess:
         return found if isinstance(found, str) else [x for x in found if is_child(x, uid)]
 
     def _get_or_reason(self, resource: str, *arguments: str) -> Documents | str:
-        """Returns the objects of a `kubectl get`, or a sentence why they cannot be read."""
+        """Returns the objects of a `kubectl get`, or a sentence that says why they cannot be read.
+
+        Raises KubectlError for an error that is neither a missing right nor a missing resource.
+        """
         try:
             return _items(self._json("get", resource, *arguments))
         except KubectlError as error:
@@ -326,7 +367,10 @@ class ClusterAccess:
         return found
 
     def watch(self, resource: str, *arguments: str) -> "Watching":
-        """Returns a watch of a resource, which starts when its events are read."""
+        """Returns a watch of a resource type. kubectl is started when its events are first read.
+
+        `arguments` are further arguments of `kubectl get`, such as a name or a selector.
+        """
         words = ["get", resource, *arguments, "--watch", "--output-watch-events", "--output=json"]
         # The user's --request-timeout limits single requests. It would also end a watch.
         endless = ["--request-timeout=0"] if self._has_timeout else []
@@ -334,14 +378,20 @@ class ClusterAccess:
         return Watching(lambda: runner.follow([*self._options, *endless, *words]))
 
     def kubectl(self, *arguments: str, stdin: str = "") -> CallResult:
-        """Runs kubectl with the options of this cluster. Raises KubectlError if kubectl fails."""
+        """Runs kubectl with the user's options and returns its result.
+
+        `stdin` is the text for its standard input. Raises KubectlError if kubectl fails.
+        """
         done = self.call(arguments, stdin)
         if done.code:
             raise error_of(done)
         return done
 
     def call(self, arguments: Sequence[str], stdin: str = "") -> CallResult:
-        """Runs kubectl with the options of this cluster. A failure raises no error."""
+        """Runs kubectl with the user's options and returns its result, even if kubectl fails.
+
+        `stdin` is the text for its standard input.
+        """
 
         def run() -> CallResult:
             return self._runner.run([*self._options, *arguments], stdin)
@@ -361,13 +411,17 @@ def _split_unread(found: dict[str, Documents | str]) -> tuple[dict[str, Document
 
 
 def _items(found: Document) -> Documents:
-    """Returns the objects of a list. A single object counts as a list of one."""
+    """Returns the objects in the output of `kubectl get`. A single object counts as a list of
+    one.
+    """
     items = found.get("items", [found])
     return items if isinstance(items, list) else []
 
 
 def optional_kinds(tapp: Document) -> list[Kind]:
-    """Returns the kinds of optional children, such as Services, that a TApp's spec asks for."""
+    """Returns the kinds of optional children, such as Services, that the spec of a TApp asks
+    for.
+    """
     return [kind for kind in PLAIN if (tapp.get("spec") or {}).get(kind.requested_by)]
 
 

@@ -10,7 +10,10 @@ from tapp.words.vocabulary import CONTROLLER_UID, GROUP
 
 @dataclass(frozen=True)
 class Ownership:
-    """The ownership of an object, as seen from a TApp."""
+    """Says whether an object belongs to a TApp, to another owner, or to nobody, and what follows.
+
+    Shown to users whose TApp cannot create a pod or claim, because an object with its name exists.
+    """
 
     # a phrase that says who owns the object; "" if this TApp does, or will after the next sync
     text: str = ""
@@ -18,7 +21,7 @@ class Ownership:
 
 
 def ownership_of(item: Document, tapp: Document) -> Ownership:
-    """Returns who owns an object, as seen from a TApp.
+    """Finds out who owns an object that has the name of a TApp's pod or claim.
 
     The rules follow from two facts. TApp names are unique in a namespace, so an owner with the same
     name and another uid has been deleted. Metacontroller adopts each object without a controller
@@ -48,7 +51,8 @@ def ownership_of(item: Document, tapp: Document) -> Ownership:
 
 
 def ownership_advice(item: Document, tapp: Document) -> str:
-    """Returns a phrase that says who owns an object and how to adopt it.
+    """Returns a phrase that says who owns an object, and, if that is possible, how to adopt the
+    object.
 
     Returns "" if the TApp owns the object.
     """

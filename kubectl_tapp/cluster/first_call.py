@@ -18,16 +18,25 @@ _ANSWER = re.compile(r"Error from server(?! \(Unauthorized\))")
 
 
 class FirstCall:
-    """A gate for all calls of one command. Safe to use from several threads."""
+    """Lets one call of kubectl at a time run until the API server has answered a call.
+
+    All calls of one command go through one such object. Safe to use from several threads.
+    """
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
-        """Creates a closed gate: the first call runs alone. `now` returns a time in seconds."""
+        """Starts with no answered call. `now` returns a time in seconds, which only has to
+        increase.
+        """
         self._now = now
         self._lock = threading.Lock()
         self._answered_at: float | None = None
 
     def run(self, call: Callable[[], CallResult]) -> CallResult:
-        """Runs `call`, alone if the API server has not answered any call in the last minute."""
+        """Runs a call of kubectl and returns its result.
+
+        The call runs alone if the API server has not answered any call in the last minute.
+        Otherwise calls run in parallel.
+        """
         if not self._is_open():
             with self._lock:
                 # The call that held the lock may have opened the gate in the meantime.

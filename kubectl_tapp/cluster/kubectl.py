@@ -36,17 +36,20 @@ class CallResult:
 
 
 class Runner(Protocol):
-    """Runs kubectl. Implemented by `Program`, and by a stand-in in the tests."""
+    """A way to run kubectl: `Program` runs the real program, and tests use a stand-in."""
 
     def run(self, arguments: Sequence[str], stdin: str = "") -> CallResult:
-        """Runs kubectl until it ends. `arguments` do not include the program's name."""
+        """Runs kubectl until it ends, and returns its result.
+
+        `arguments` do not include the program's name. `stdin` is the text for its standard input.
+        """
 
     def follow(self, arguments: Sequence[str]) -> "RunningCall":
-        """Starts a kubectl that runs until it is stopped, such as `get --watch`."""
+        """Starts a kubectl that runs until it is stopped, such as `get --watch`, and returns it."""
 
 
 class RunningCall(Protocol):
-    """A running kubectl, such as `get --watch`."""
+    """A kubectl that was started and may still run, such as `get --watch`."""
 
     def lines(self) -> Iterator[str]:
         """Yields the lines of standard output until kubectl ends or is stopped."""
@@ -55,9 +58,9 @@ class RunningCall(Protocol):
         """Stops kubectl. Safe to call from any thread."""
 
     def done(self) -> CallResult:
-        """Waits until kubectl ends, and returns its result.
+        """Waits until kubectl ends, and returns its exit code and standard error.
 
-        The lines of `lines` are not repeated.
+        The standard output in the result is empty, because `lines` has yielded it.
         """
 
 
@@ -69,14 +72,16 @@ class Program:
     """
 
     def __init__(self, time_limit: float | None = None) -> None:
-        """Sets the time limit of each call in seconds. None leaves enough time for a login."""
+        """Sets the time limit of each call in seconds. None sets a limit that is long enough for a
+        login.
+        """
         self._time_limit = time_limit
         self._has_succeeded = False
 
     def run(self, arguments: Sequence[str], stdin: str = "") -> CallResult:
-        """Runs kubectl until it ends.
+        """Runs kubectl until it ends, and returns its result.
 
-        Raises CommandError if kubectl is missing or does not end in time.
+        Raises CommandError if kubectl is missing or does not end within the time limit.
         """
         arguments, environment = without_preferences(arguments)
         # A pipe instead of a temporary file: a container may have no writable directory.
@@ -95,7 +100,7 @@ class Program:
         return CallResult(process.returncode, out, err)
 
     def follow(self, arguments: Sequence[str]) -> "RunningCall":
-        """Starts kubectl and returns the running process."""
+        """Starts a kubectl that runs until it is stopped, and returns the running process."""
         arguments, environment = without_preferences(arguments)
         return _RunningProcess([*self._command(), *arguments], environment)
 
@@ -126,7 +131,11 @@ class Program:
 
     @staticmethod
     def _command() -> list[str]:
-        """Returns the program and its first arguments: $KUBECTL may be `k3s kubectl`."""
+        """Returns the program to run and its first arguments.
+
+        These are the words of $KUBECTL, such as `k3s kubectl`, or `kubectl`. Raises CommandError if
+        there is no such program.
+        """
         named = os.environ.get("KUBECTL", "").strip() or "kubectl"
         # The whole text first, because a path may contain blanks.
         if shutil.which(named):
@@ -145,7 +154,11 @@ class Program:
 def _start(
     words: Sequence[str], environment: Mapping[str, str], stdin: int
 ) -> "subprocess.Popen[str]":
-    """Starts kubectl with pipes for its output. Raises CommandError if it cannot be started."""
+    """Starts kubectl with pipes for its output, and returns the process.
+
+    `words` are the program and its arguments, and `stdin` is a file descriptor or a constant of
+    `subprocess`. Raises CommandError if kubectl cannot be started.
+    """
     try:
         return subprocess.Popen(  # noqa: S603 - the user's own program, no shell
             words, env=environment, stdin=stdin, stdout=subprocess.PIPE,
@@ -242,7 +255,7 @@ Source: k8s.io/kubectl, `AddSourceToErr`.
 
 
 def error_of(done: CallResult) -> KubectlError:
-    """Returns the error that describes a failed call, from the messages of kubectl."""
+    """Returns the error that describes a failed call, from kubectl's messages on standard error."""
     lines = [line for line in done.err.splitlines() if line.strip() and not _KLOG.match(line)]
     text = "\n".join(lines) or done.err.strip()
     if not text:

@@ -25,9 +25,11 @@ _OPTION = "--kuberc="
 
 
 def kuberc_path(option: str | None) -> Path | None:
-    """Returns the path of the preferences: from the option, from KUBERC, or kubectl's default.
+    """Returns the path of the file with the user's preferences for kubectl.
 
-    Returns None if the user has switched the preferences off.
+    The path is that of the option `--kuberc`, of the variable KUBERC, or kubectl's default, in this
+    order. `option` is None or empty if the option is not given. Returns None if the user has
+    switched the preferences off.
     """
     variable = os.environ.get("KUBERC", "")
     if variable == "off" or os.environ.get("KUBECTL_KUBERC", "").lower() == "false":
@@ -37,7 +39,10 @@ def kuberc_path(option: str | None) -> Path | None:
 
 @functools.cache
 def preferences(path: Path | None) -> _Document:
-    """Returns the first Preference in a file, or {} if the file contains none or is unreadable."""
+    """Returns the first object of kind Preference in a file.
+
+    Returns {} if the file contains none or is unreadable, or if `path` is None.
+    """
     try:
         data = b"" if path is None else path.read_bytes()
     except OSError:
@@ -63,7 +68,11 @@ def _is_preference(document: Any) -> bool:
 
 
 def preferred_options(command: str, path: Path | None) -> dict[str, str]:
-    """Returns option name -> default value, as the preferences set them for a kubectl command."""
+    """Returns option name -> default value, as the preferences in a file set them for a command.
+
+    `command` is a command of kubectl, such as `apply`. `path` is None if the preferences are
+    switched off.
+    """
     found = {}
     known = preferences(path)
     # The fields are `defaults` and `options` in v1beta1, `overrides` and `flags` in v1alpha1.

@@ -18,7 +18,10 @@ def is_pod() -> bool:
 
 
 def pod_namespace() -> str:
-    """Returns the namespace that kubectl uses in this pod, or "" if this process runs in no pod."""
+    """Returns the namespace that kubectl uses in this pod; "" if this process runs in no pod.
+
+    Returns "" also if the namespace cannot be read.
+    """
     if not is_pod():
         return ""
     if named := os.environ.get("POD_NAMESPACE"):

@@ -18,18 +18,19 @@ FINALIZER = "metacontroller.io/compositecontroller-"
 
 
 class Registration(NamedTuple):
-    """The CompositeController of a TApp, and the options of the service behind it."""
+    """The CompositeController that serves a TApp, and the options of the service that it calls."""
 
     controller: Document  # the registered CompositeController, or the manifest of this release
     options: "Options"  # the options of the service, which its operator sets
 
 
 def controller_for(controllers: Sequence[Document], tapp: Document | None) -> Document | None:
-    """Returns the CompositeController that serves a TApp, or None if none is registered.
+    """Returns the CompositeController that serves a TApp, or None if `controllers` is empty.
 
     The finalizer that Metacontroller has added to the TApp names the CompositeController. Without
     such a finalizer, the CompositeController with the same shard label is returned, or else the
-    first one. If `tapp` is None, the result is for TApps without a shard label.
+    first one. `controllers` are all registered CompositeControllers for TApps. If `tapp` is None,
+    the result is for TApps without a shard label.
     """
     metadata = (tapp or {}).get("metadata", {})
     names = {each["metadata"]["name"]: each for each in controllers}
@@ -44,10 +45,11 @@ def controller_for(controllers: Sequence[Document], tapp: Document | None) -> Do
 
 
 def with_services(controller: Document) -> Document:
-    """Returns the CompositeController of this release with Services as a further child resource.
+    """Returns a CompositeController with Services as a further child resource.
 
-    This is for a TApp that has Services while the registered CompositeController cannot be read:
-    the component for Services must be installed then.
+    The caller passes the manifest of this release, for a TApp that has Services while the
+    registered CompositeController cannot be read: the component for Services must be installed
+    then.
     """
     child = {"apiVersion": "v1", "resource": "services", "updateStrategy": {"method": "InPlace"}}
     spec = controller["spec"]
@@ -55,9 +57,9 @@ def with_services(controller: Document) -> Document:
 
 
 def service_of(controller: Document) -> tuple[str, str] | None:
-    """Returns name and namespace of the service that the sync hook calls, or None if unknown.
+    """Returns name and namespace of the Service that the sync hook calls, or None if unknown.
 
-    The Deployment of the service has the same name and namespace, if it was installed from the
+    The Deployment behind the Service has the same name and namespace, if it was installed from the
     manifests of this release.
     """
     webhook = controller["spec"].get("hooks", {}).get("sync", {}).get("webhook", {})
@@ -69,11 +71,11 @@ def service_of(controller: Document) -> tuple[str, str] | None:
 
 
 def service_options(deployment: Document | None) -> "Options":
-    """Returns the options that a Deployment of the service sets in its environment.
+    """Returns the options that the service runs with, from the environment in its Deployment.
 
-    The defaults are returned for all other options, or if `deployment` is None. Each option has a
-    variable `TAPP_<NAME>`, which is read as `hooks.service.settings` reads it: case does not
-    matter, and booleans may be written in several ways.
+    An option that the environment does not set has its default; so do all options if `deployment`
+    is None. Each option has a variable `TAPP_<NAME>`, which is read as `hooks.service.settings`
+    reads it: case does not matter, and booleans may be written in several ways.
     """
     from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415 - it costs start time
 

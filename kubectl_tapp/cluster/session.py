@@ -29,7 +29,11 @@ UNLIMITED_WIDTH = 10_000  # Columns of a pipe or a file without COLUMNS, so that
 
 @dataclass
 class Session:
-    """One run of the command."""
+    """The surroundings of one run of the command, which all its parts share.
+
+    A session gives access to the cluster, to the clock, and to the user: it prints, and it asks
+    questions. Tests replace the fields by stand-ins.
+    """
 
     runner: Runner | None = None  # runs kubectl; None runs the program itself
     now: Callable[[], float] = time.time  # returns the time in seconds since the epoch
@@ -41,17 +45,21 @@ class Session:
     first_call: FirstCall = field(default_factory=FirstCall)
 
     def with_options(self, **more: Any) -> "Session":
-        """Returns a copy of the session with further global options. They override earlier ones."""
+        """Returns a copy of the session with further global options of kubectl, which override
+        earlier ones.
+        """
         return replace(self, global_options=merged_options(self.global_options, more))
 
     @cached_property
     def cluster(self) -> ClusterAccess:
-        """The cluster of this session. kubectl is not called before a method is used."""
+        """Access to the cluster that the global options select. kubectl is called by its methods
+        only.
+        """
         return ClusterAccess(self.global_options, self.runner, self.first_call)
 
     @cached_property
     def console(self) -> "Console":
-        """A console on standard output.
+        """A rich console that prints tables and styled text to standard output.
 
         Colors are used on a terminal only. Rich respects NO_COLOR and TERM=dumb.
         """
@@ -67,7 +75,8 @@ class Session:
 
     @staticmethod
     def ignore_closed_output() -> None:
-        """Lets the command continue if its output can no longer be written.
+        """Lets the command continue when its output can no longer be written, for example to a
+        pipe.
 
         With `-y` the user asked for the write to the cluster, and the output is secondary.
         """
@@ -80,12 +89,16 @@ class Session:
 
     @staticmethod
     def ask(question: str) -> str:
-        """Returns the line that the user typed. Raises EOFError if there is no input."""
+        """Prints a question and returns the line that the user typed.
+
+        Raises EOFError if there is no input.
+        """
         _replace_unencodable()
         return input(question)
 
     def confirm(self, *, yes: bool) -> None:
-        """Asks the user to confirm the write, unless `yes` is True.
+        """Asks the user whether to write the change, unless `yes` is True, which means the option
+        `-y`.
 
         Raises CommandError if the user does not confirm, and UsageError if there is no terminal.
         """
@@ -105,8 +118,9 @@ class Session:
     def observed(self, name: str, before: Observed | None = None) -> Observed:
         """Reads a TApp with everything that the service's decisions depend on.
 
-        `before` is an earlier result, as in `ClusterAccess.observe`. Raises CommandError if the
-        TApp does not exist, is being deleted, or has unreadable pods.
+        `before` is an earlier result for the same TApp, which saves calls as
+        `ClusterAccess.observe` says; None reads everything. Raises CommandError if the TApp does
+        not exist, is being deleted, or has unreadable pods.
         """
         found = self.cluster.observe(name, before=before)
         found.require_readable(PODS)
@@ -115,7 +129,7 @@ class Session:
         return found
 
     def polls(self) -> Iterator[None]:
-        """Yields each time that a polling loop may read from the cluster.
+        """Yields each time that a polling loop may read from the cluster, without end.
 
         After each poll the generator sleeps for one second, or for three times the duration of the
         poll if that is longer.
@@ -132,13 +146,15 @@ class Session:
 
     @staticmethod
     def note(text: str) -> None:
-        """Prints a line to standard error. Notes do not belong to the result of the command."""
+        """Prints a line to standard error, because it does not belong to the result of the
+        command.
+        """
         _replace_unencodable()
         note(text)
 
 
 class _ClosableOutput:
-    """A standard output that discards further text after a failed write.
+    """Replaces standard output by one that discards all further text after a failed write.
 
     The reader of a pipe may have ended, as `grep -q` does, or the disk may be full.
     """
@@ -170,10 +186,10 @@ class _ClosableOutput:
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Ignores Ctrl-C in the block. A kubectl that is started in the block ignores it, too.
+    """Ignores Ctrl-C while the `with` block runs. A kubectl that the block starts ignores it, too.
 
     Child processes inherit ignored signals. Python allows signal handlers only in the main thread,
-    so the block changes nothing in other threads.
+    so in other threads the block runs without this protection.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -186,7 +202,8 @@ def uninterrupted() -> Iterator[None]:
 
 
 def _replace_unencodable() -> None:
-    """Makes standard output print `?` for characters that the locale cannot encode.
+    """Makes standard output and standard error print `?` for characters that the locale cannot
+    encode.
 
     Otherwise such a character would raise an error.
     """

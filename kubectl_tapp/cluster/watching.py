@@ -18,10 +18,13 @@ DELETED = "DELETED"  # The event type of a deleted object
 
 
 class Watching:
-    """One watch. It ends when the API server ends it, or when `stop` is called."""
+    """One watch of objects, run by `kubectl get --watch`.
+
+    The watch ends when the API server ends it, or when `stop` is called.
+    """
 
     def __init__(self, follow: Callable[[], RunningCall]) -> None:
-        """Prepares the watch. `follow` starts kubectl."""
+        """Prepares the watch. `follow` starts kubectl; `events` calls it."""
         self._follow = follow
         self._following: RunningCall | None = None
         self._stopped = False
@@ -72,7 +75,10 @@ class Watched:
     """
 
     def __init__(self, watching: Watching, changed: Callable[[], None]) -> None:
-        """Starts the watch. `changed` is called after each change and at the end of the watch."""
+        """Starts a thread that reads the events of the watch `watching`.
+
+        `changed` is called in that thread after each change and at the end of the watch.
+        """
         self._watching, self._changed = watching, changed
         self.seen: dict[str, Document | None] = {}
         self.forbidden, self._first_event_at = False, 0.0
@@ -98,11 +104,12 @@ class Watched:
         self._changed()
 
     def current(self, known: Iterable[Document]) -> list[Document]:
-        """Returns the current objects. `known` are the objects as read when the watch was started.
+        """Returns the objects that exist now, as far as the watch has shown them.
 
-        A watch first lists all existing objects, without a mark at the end of the list. Until the
-        list is surely complete, objects of `known` that the watch has not listed are included.
-        Afterwards they must have been deleted.
+        A watch first lists all existing objects, without a mark at the end of the list. So until
+        ten seconds after the first event, objects of `known` that the watch has not listed are
+        included. Afterwards such objects must have been deleted. `known` are the objects as read
+        when the watch was started.
         """
         found: dict[str, Document | None] = {}
         if not self._has_listed_all():
@@ -117,7 +124,7 @@ class Watched:
         )
 
     def stop(self) -> None:
-        """Ends the watch."""
+        """Ends the watch and its kubectl; the thread ends soon after."""
         self._watching.stop()
 
 

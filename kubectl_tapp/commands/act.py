@@ -32,11 +32,19 @@ def carry_out(  # noqa: PLR0913 - what a verb under way consists of
     notes: Sequence[str],
     waits_for_all: bool,
 ) -> None:
-    """Shows the plan of an edit, asks for confirmation, writes it, and waits if `--wait` is given.
+    """Shows the plan of an edit, asks for confirmation, writes the edit, and waits if `--wait` is
+    given.
 
-    `seen` is the TApp before the edit. `notes` are printed before the question. With
-    `waits_for_all`, `--wait` waits for all instances, otherwise only for those that the edit
-    concerns. Raises CommandError if the edit is refused or not confirmed.
+    Raises CommandError if the edit is refused or not confirmed.
+
+    Args:
+        session: the run of the command.
+        seen: the TApp before the edit, with its objects.
+        edited: the TApp after the edit.
+        choices: the options of the command, such as `--dry-run`, `-y` and `--wait`.
+        notes: sentences that are printed before the question.
+        waits_for_all: True if `--wait` waits for all instances; False if it waits only for those
+            that the edit concerns.
     """
     name = seen.name
     operations = edits.json_patch(seen.tapp, edited)
@@ -72,7 +80,10 @@ def carry_out(  # noqa: PLR0913 - what a verb under way consists of
 
 
 def _try_children(session: Session, seen: Observed, edited: Document) -> None:
-    """Creates the pods of new templates in a dry run. Raises CommandError if one is refused."""
+    """Creates the pods and other children of the edited TApp in a dry run, and prints warnings.
+
+    Raises CommandError if the API server refuses one of these objects.
+    """
     from kubectl_tapp.edit.trial import try_children  # noqa: PLC0415 - it costs start time
 
     options = session.cluster.registration(seen).options
@@ -84,7 +95,11 @@ def _try_children(session: Session, seen: Observed, edited: Document) -> None:
 
 
 def is_no_change(session: Session, name: str, operations: Operations, notes: Sequence[str]) -> bool:
-    """Returns True if the operations do not change the spec, and tells the user so."""
+    """Returns True if none of the operations changes the spec, after it has told the user so.
+
+    `operations` are those of the edit's JSON patch, `name` is the TApp's name, and `notes` are
+    printed first.
+    """
     if any(str(each["path"]).startswith("/spec") for each in operations):
         return False
     session.say("\n".join([*notes, f"{name}: {NO_CHANGE}"]))
@@ -94,7 +109,10 @@ def is_no_change(session: Session, name: str, operations: Operations, notes: Seq
 def print_notes(
     session: Session, seen: Observed, operations: Operations, notes: Sequence[str]
 ) -> None:
-    """Prints the notes, and warnings about other tools that write this TApp."""
+    """Prints the notes about an edit, and warnings about other tools that write this TApp.
+
+    `operations` are those of the edit's JSON patch; they decide which tools are concerned.
+    """
     for note in ("", *notes) if notes else ():
         session.say(note)
     scaling = any(each["path"] == "/spec/replicas" for each in operations)
@@ -103,7 +121,10 @@ def print_notes(
 
 
 def wait_after_write(session: Session, goal: WaitGoal, tapp: Document) -> None:
-    """Waits after a write. If the user interrupts the wait, a note says how to wait again."""
+    """Waits until the TApp reaches `goal` after a write.
+
+    If the user interrupts the wait, a note says how to wait again, and KeyboardInterrupt is raised.
+    """
     try:
         wait(session, goal)
     except KeyboardInterrupt:
@@ -113,9 +134,10 @@ def wait_after_write(session: Session, goal: WaitGoal, tapp: Document) -> None:
 
 
 def _preview(session: Session, seen: Observed, edited: Document) -> list[int]:
-    """Prints what the edit does, and returns the instances that it concerns.
+    """Prints what the edit does, and returns the numbers of the instances that it concerns.
 
-    Raises CommandError if the service would not accept the edit.
+    `seen` is the TApp before the edit, with its objects. Raises CommandError if the service would
+    not accept the edit.
     """
     from kubectl_tapp.forecast.meaning import decide_edit  # noqa: PLC0415 - it costs start time
     from kubectl_tapp.show.plan import print_plan  # noqa: PLC0415
@@ -133,10 +155,11 @@ def _preview(session: Session, seen: Observed, edited: Document) -> list[int]:
 def _write(
     session: Session, seen: Observed, edited: Document, *, dry_run: bool = False
 ) -> Document:
-    """Writes the edit, guarded by the generation that was read, and returns the written TApp.
+    """Writes the edit and returns the TApp as written, or, if `dry_run` is True, as it would be.
 
-    Raises CommandError if the write is refused. If it is unknown whether the write happened, the
-    message says so.
+    The write is refused if the generation of the TApp is no longer the one in `seen`. Raises
+    CommandError if the write is refused. If it is unknown whether the write happened, the message
+    says so.
     """
     cluster, name = session.cluster, seen.name
     patch = edits.guarded_patch(seen.tapp, edited)
@@ -151,10 +174,11 @@ def _write(
 def _with_current_metadata(
     session: Session, seen: Observed, edited: Document
 ) -> tuple[Observed, Document]:
-    """Returns the TApp that was read and its edit, both with the current labels and annotations.
+    """Returns `seen` and `edited` with the labels and annotations that the TApp has now.
 
     Other tools may write labels and annotations while the user reads the plan. That does not change
-    the generation, so a patch computed from the old ones could remove new ones.
+    the generation, so a patch computed from the old ones could remove new ones. If the spec has
+    changed, both are returned as they are, because the write is refused then.
     """
     live = session.cluster.get(TAPPS, seen.name)
     if changed_error(seen.tapp, live):
@@ -166,7 +190,11 @@ def _with_current_metadata(
 def _write_error(
     session: Session, seen: Observed, edited: Document, error: KubectlError
 ) -> CommandError:
-    """Returns the error for a failed write: whether the write happened, and why it failed."""
+    """Returns the error for a failed write. Its message says whether the write happened, and why it
+    failed.
+
+    `error` is the error of the write. The function reads the TApp again to find out.
+    """
     unsure = error.reason in _UNSURE
     try:
         live = session.cluster.get(TAPPS, seen.name)
@@ -186,7 +214,10 @@ def _write_error(
 
 
 def changed_error(seen: Document, live: Document) -> CommandError | None:
-    """Returns an error if the TApp's spec has changed since the plan was made, or None."""
+    """Returns an error if a TApp's spec has changed since the plan was made, or None.
+
+    `seen` is the TApp for which the plan was made, and `live` is the TApp as it is now.
+    """
     before, now = seen["metadata"], live["metadata"]
     if all(before.get(field) == now.get(field) for field in ("uid", "generation")):
         return None
@@ -194,7 +225,7 @@ def changed_error(seen: Document, live: Document) -> CommandError | None:
 
 
 def outdated_plan_error(what: str) -> CommandError:
-    """Returns the error for a plan whose objects have changed since."""
+    """Returns the error for a plan whose objects have changed since. `what` names these objects."""
     message = f"{what} changed after the plan was made; nothing was written"
     return CommandError(f"{message}: repeat the command to see a new plan", Exit.CHANGED)
 
@@ -220,10 +251,10 @@ _HOW_UNDONE = {
 
 
 def warnings(cluster: ClusterAccess, tapp: Document, *, scaling: bool) -> list[str]:
-    """Returns a sentence for each tool that will probably undo an edit.
+    """Returns a sentence for each tool that will probably undo an edit of a TApp.
 
-    If `scaling` is True, HorizontalPodAutoscalers count as well, because they write
-    `spec.replicas`.
+    If `scaling` is True, the edit changes `spec.replicas`, and HorizontalPodAutoscalers count as
+    well.
     """
     metadata = tapp["metadata"]
     keys = {**(metadata.get("labels") or {}), **(metadata.get("annotations") or {})}

@@ -31,7 +31,11 @@ _TRIES = 3  # The most attempts for one object. Kubelets write pods all the time
 
 
 def adopt(verb: Verb, ids: list[str] | None) -> None:
-    """Shows the objects and their owners, asks for confirmation, and adopts the objects."""
+    """Shows the objects that can be adopted, asks for confirmation, and adopts the objects.
+
+    `ids` are the instances whose pods and claims are adopted, as typed by the user; None or an
+    empty list means all instances.
+    """
     session, cluster = verb.session, verb.session.cluster
     verb.seen.require_readable(CLAIMS)
     tapp_names = {each["metadata"]["uid"]: each["metadata"]["name"] for each in cluster.list(TAPPS)}
@@ -79,7 +83,7 @@ def _show(verb: Verb, found: list[Stray]) -> None:
 
 
 def _show_next(verb: Verb, taken: list[Stray]) -> None:
-    """Prints what the service will do with the adopted objects in its next sync.
+    """Prints what the service will do with the adopted objects `taken` in its next sync.
 
     The service may update or delete a pod at once, if the pod differs from its template.
     """
@@ -130,10 +134,16 @@ def _show_next(verb: Verb, taken: list[Stray]) -> None:
 
 
 def _take(verb: Verb, tapp_names: dict[str, str], found: Stray, *, dry_run: bool = False) -> None:
-    """Adopts one object with a patch guarded by its version.
+    """Makes one object a child of the TApp, with a patch guarded by the object's resourceVersion.
 
     If the object has changed in the meantime, the patch is repeated for its new version. Raises
     CommandError if the object can no longer be adopted.
+
+    Args:
+        verb: the running command, with its TApp.
+        tapp_names: uid -> name of all TApps in the namespace.
+        found: the object.
+        dry_run: True if the API server only checks the patch and writes nothing.
     """
     cluster, item = verb.session.cluster, found.item
     name = item["metadata"]["name"]

@@ -11,7 +11,14 @@ if TYPE_CHECKING:
 
 
 def copy_hint(verb: Verb, template: str, ids: list[str] | None, canary: str | None) -> str:
-    """Returns a sentence with the command that creates a missing template for these instances."""
+    """Returns a sentence with the command that creates a missing template for these instances.
+
+    Args:
+        verb: the running command, with its TApp.
+        template: the name of the missing template.
+        ids: the instances, as typed by the user; None or empty if `canary` chooses them.
+        canary: the value of `--canary`; None stands for one instance.
+    """
     named = ",".join(ids) if ids else canary or "1"
     if ids and "," not in named and "-" not in named:
         named += ","  # Without a comma, a single number is a share
@@ -25,10 +32,17 @@ def copy_hint(verb: Verb, template: str, ids: list[str] | None, canary: str | No
 def with_canary_budget(
     verb: Verb, edited: "Document", chosen: list[int], share: str | None
 ) -> "Document":
-    """Returns the edit with `share` as the budget of the canaries, and adds a note.
+    """Returns the edit with the budget `share` for canaries, and adds a note for the user.
 
-    Without `share` the edit is unchanged. The note then says how to set a budget, if several
-    canaries would be updated at the same time.
+    A canary is an instance that runs another template than most instances. If `share` is None, the
+    edit is unchanged. The note then says how to set a budget, if several canaries would be updated
+    at the same time.
+
+    Args:
+        verb: the running command, to which the note is added.
+        edited: the TApp after the edit.
+        chosen: the instance numbers of the canaries.
+        share: the budget, as typed by the user, such as `1` or `30%`; None if not given.
     """
     if share is None:
         spec = verb.edits.spec_of(edited)

@@ -17,7 +17,7 @@ Offer = Callable[[typer.Context, list[str], str], list[str]]
 
 
 def _cluster(ctx: typer.Context) -> ClusterAccess:
-    """Returns the cluster that the options on the command line so far select."""
+    """Returns access to the cluster that the options on the command line so far select."""
     session = next(
         (found for at in _contexts(ctx) if isinstance(found := at.obj, Session)), Session()
     )
@@ -35,7 +35,7 @@ def _contexts(ctx: Any) -> list[Any]:
 
 
 def offer(find: Callable[[ClusterAccess, dict[str, Any]], Iterable[str]]) -> Offer:
-    """Returns a completion callback for typer that never fails.
+    """Returns a completion callback for typer, which offers no words if an error occurs.
 
     `find` gets the cluster and the arguments so far, and returns the words to offer.
     """

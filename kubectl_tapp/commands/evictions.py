@@ -34,7 +34,10 @@ _CHANGED = ("NotFound", "Conflict")  # The reasons if the pod has been deleted o
 
 
 def evict_one_by_one(verb: Verb, found: dict[int, Pod]) -> None:
-    """Evicts the pods one after the other, after the user has confirmed."""
+    """Evicts pods one after the other, after the user has confirmed, and waits for each new pod.
+
+    `found` maps instance numbers to the pods.
+    """
     ids = list(found)
     verb.session.say(
         f"TApp {verb.name}: evicts the pods of {instances_phrase(ids)}, one after the other: each "
@@ -50,7 +53,11 @@ def evict_one_by_one(verb: Verb, found: dict[int, Pod]) -> None:
 
 
 def _instance(plan: Plan, id: int) -> Instance:
-    """Returns an instance. Raises CommandError if the TApp has been scaled down below it."""
+    """Returns the instance `id` of a plan.
+
+    Raises CommandError if the TApp has been scaled down, so that the instance does not exist any
+    more.
+    """
     found = next((each for each in plan.instances if each.id == id), None)
     if found is None:
         raise CommandError(f"instance {id} does not exist any more: the TApp was scaled down")
@@ -58,7 +65,7 @@ def _instance(plan: Plan, id: int) -> Instance:
 
 
 def restartable_pod(plan: Plan, id: int) -> Pod:
-    """Returns the pod of an instance that will be restarted.
+    """Returns the pod of the instance `id`, after it has checked that the pod can be restarted.
 
     Raises UsageError if the instance should not run, because no new pod would follow. Raises
     CommandError if the instance has no pod, or if its node does not report.
@@ -78,7 +85,12 @@ def restartable_pod(plan: Plan, id: int) -> Pod:
 
 
 def _replace(verb: Verb, id: int, uid: str) -> None:
-    """Evicts one pod as soon as the budgets allow it, and waits for an available replacement."""
+    """Evicts the pod of an instance as soon as the budgets allow it, and waits until a new pod is
+    available.
+
+    `uid` is the uid of the pod that has to go. Raises CommandError at the timeout, or if waiting
+    cannot help.
+    """
     session, timeout = verb.session, verb.choices.seconds
 
     def attempt() -> str:
@@ -95,11 +107,11 @@ def _replace(verb: Verb, id: int, uid: str) -> None:
 
 
 def _eviction_obstacle(plan: Plan, id: int, uid: str) -> str:
-    """Returns why a pod must not be evicted now, or "" if it may be evicted.
+    """Returns why the pod of an instance must not be evicted now, or "" if it may be evicted.
 
     The rules are those of the service: the restart is treated as a replacement within the budget.
-    Updates that the service is about to start use the budget first. Raises CommandError if waiting
-    cannot help.
+    Updates that the service is about to start use the budget first. Returns "" if the pod with this
+    uid no longer exists. Raises CommandError if waiting cannot help.
     """
     instance = _instance(plan, id)
     if not instance.should_run:
@@ -125,9 +137,10 @@ def _eviction_obstacle(plan: Plan, id: int, uid: str) -> str:
 
 
 def _evict(verb: Verb, id: int, uid: str, *, dry_run: bool = False) -> str:
-    """Evicts a pod. Returns why a PodDisruptionBudget does not allow it now, or "".
+    """Evicts the pod of an instance, unless a PodDisruptionBudget does not allow that now.
 
-    Returns "" as well if the pod no longer exists or has been replaced.
+    Returns the message of the PodDisruptionBudget, or "" if the pod was evicted, no longer exists
+    or has another uid. If `dry_run` is True, the API server only checks the eviction.
     """
     namespace, name = verb.tapp["metadata"]["namespace"], f"{verb.name}-{id}"
     options: dict[str, object] = {"preconditions": {"uid": uid}}
@@ -151,10 +164,11 @@ def _evict(verb: Verb, id: int, uid: str, *, dry_run: bool = False) -> str:
 
 
 def restart_templates(verb: Verb, names: list[str], container: str | None) -> Document:
-    """Returns the TApp with a restart annotation in each template that has the container.
+    """Returns the TApp with a restart annotation in each of the named templates that has the
+    container.
 
-    If `container` is None, all containers of all these templates restart. Raises UsageError if no
-    template has the container.
+    If `container` is None, every named template gets the annotation, so that all its containers
+    restart. Raises UsageError if no template has the container.
     """
     at, key = written(verb.session.now()), RESTART_IN_PLACE
     if container is not None:
@@ -169,8 +183,9 @@ def restart_templates(verb: Verb, names: list[str], container: str | None) -> Do
 
 
 def restart_instances(verb: Verb, pods: dict[int, Pod], container: str | None) -> None:
-    """Annotates the pods so that the service restarts their containers. The user confirms first.
+    """Annotates pods so that the service restarts their containers, after the user has confirmed.
 
+    `pods` maps instance numbers to pods. If `container` is None, all their containers restart.
     Raises UsageError if a pod has no such container.
     """
     _check_container(verb.plan(), pods, container)
@@ -193,7 +208,10 @@ def _check_container(plan: Plan, pods: dict[int, Pod], container: str | None) ->
 
 
 def _next_step(verdict: Verdict, decision: Verdict) -> str:
-    """Returns what the service will do with the instance, or why a hold prevents that."""
+    """Returns what the service will do with an instance, or why a hold of its pod prevents that.
+
+    `verdict` is what the instance needs, and `decision` is what happens to it in the next sync.
+    """
     if decision.reason is Reason.HELD:
         return f"{decision.reason}: {decision.message}"
     return f"{verdict.action}: {verdict.message}"

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class Example(NamedTuple):
-    """An example at the end of a command's help."""
+    """One example at the end of a command's help."""
 
     comment: str  # the purpose, as in kubectl's examples
     command: str  # the command line without `kubectl tapp`
@@ -163,6 +163,6 @@ def epilog_of(function: str) -> str:
 
 
 def wait_help(function: str) -> str:
-    """Returns the help of `--wait` for a verb."""
+    """Returns the help of the option `--wait` for the verb of this function name."""
     until = WAIT_UNTIL[function]
     return f"Wait until {until}. Exit with code 4 if the TApp is stuck or --timeout has passed."

@@ -101,9 +101,10 @@ def release(verb: Verb, ids: SomeIds) -> None:
 
 
 def _pods(verb: Verb, texts: list[str]) -> "dict[int, Pod]":
-    """Returns the pods of the instances, also of instances outside spec.replicas.
+    """Returns instance number -> pod for the instances that the user has typed.
 
-    Raises CommandError if an instance has no pod or a terminating one. `all` skips such instances.
+    Instances outside spec.replicas are included if they have a pod. Raises CommandError if an
+    instance has no pod or a terminating one. `all` skips such instances.
     """
     there = {each.id: each.pod for each in verb.plan().instances}
     ids = read_ids(texts, max(there, default=-1) + 1)
@@ -120,7 +121,11 @@ def _pods(verb: Verb, texts: list[str]) -> "dict[int, Pod]":
 def _replaced_holds(
     pods: "Mapping[int, Pod]", annotations: "Mapping[str, str | None]"
 ) -> "Iterable[str]":
-    """Yields a line for each hold of these pods that the new hold would replace."""
+    """Returns a line for each hold of these pods that the new hold would replace.
+
+    `pods` maps instance numbers to pods, and `annotations` are those of the new hold; None removes
+    an annotation. A hold that equals the new one has no line.
+    """
     from tapp.pod.hold import NO_HOLD, hold_of  # noqa: PLC0415 - it costs start time
 
     new = hold_of({}, annotations) or NO_HOLD
@@ -135,7 +140,10 @@ def _replaced_holds(
 
 
 def _next_step(up_to_date: str, _: "Verdict", decision: "Verdict") -> str:
-    """Returns what the service would do with an instance, or `up_to_date` if nothing."""
+    """Returns what the service would do with an instance: the reason and message of `decision`.
+
+    Returns `up_to_date` if the service would do nothing.
+    """
     if decision.reason == Reason.UP_TO_DATE:
         return up_to_date
     return f"{decision.reason}: {decision.message}"
@@ -144,7 +152,8 @@ def _next_step(up_to_date: str, _: "Verdict", decision: "Verdict") -> str:
 def _wait_until_respected(verb: Verb, pods: "Mapping[int, Pod]") -> None:
     """Waits until the service has labelled the pods, which shows that it respects the hold.
 
-    Raises CommandError if a pod was deleted before that, or at the timeout.
+    `pods` maps instance numbers to pods. Raises CommandError if a pod was deleted before that, or
+    at the timeout.
     """
     from kubectl_tapp.commands.waiting import poll_until_done  # noqa: PLC0415 - start time
 

@@ -21,7 +21,7 @@ from kubectl_tapp.commands.help_texts import epilog_of
 
 
 class Format(StrEnum):
-    """The values of `--output`."""
+    """The values of `--output` for commands that print one document."""
 
     JSON = "json"
     YAML = "yaml"
@@ -49,7 +49,10 @@ class ListFormat(StrEnum):
 
 
 def without_resource_prefix(name: str | None) -> str | None:
-    """Returns `web` for `tapp/web`, the form in which kubectl prints names."""
+    """Returns a TApp's name without a resource type before it: `web` for `tapp/web`.
+
+    kubectl prints names in this form. Returns None for None, which means that no name is given.
+    """
     if name is None:
         return None
     kind, slash, rest = name.partition("/")
@@ -58,12 +61,19 @@ def without_resource_prefix(name: str | None) -> str | None:
 
 
 def option(*names: str, **more: Any) -> Any:
-    """Returns an option whose help does not show a default."""
+    """Returns a typer option with these names, whose help does not show a default.
+
+    `more` are further arguments of `typer.Option`.
+    """
     return typer.Option(*names, show_default=False, **more)
 
 
 def argument(metavar: str, help: str, **more: Any) -> Any:  # noqa: A002 - as typer calls it
-    """Returns an argument whose help does not show a default."""
+    """Returns a typer argument whose help does not show a default.
+
+    `metavar` is the word for the argument in the help, and `more` are further arguments of
+    `typer.Argument`.
+    """
     return typer.Argument(metavar=metavar, help=help, show_default=False, **more)
 
 
@@ -90,7 +100,7 @@ Watch = Annotated[
 
 @dataclass(frozen=True)
 class Choices:
-    """The options of every verb, which say how the edit is carried out."""
+    """The options that all verbs have, which say how the edit is carried out."""
 
     yes: Yes = False
     dry_run: Annotated[
@@ -109,7 +119,7 @@ class Choices:
     ] = "10m"
 
     def __post_init__(self) -> None:
-        """Checks the timeout before anything else is done. Raises UsageError if it is invalid."""
+        """Raises UsageError if the timeout is invalid, before the command does anything else."""
         read_duration(self.timeout)
 
     @property
@@ -138,7 +148,7 @@ def with_global_options(
 
     The global options become part of the Session, which is the first argument of `function`. A
     parameter that is a dataclass becomes one option for each of its fields. All global options are
-    accepted, but the help shows only those in `shown`.
+    accepted, but the help shows only those that `shown` names.
     """
     _, *own = inspect.signature(function, eval_str=True).parameters.values()
     whole = next((each for each in own if is_dataclass(each.annotation)), None)
@@ -161,7 +171,10 @@ def with_global_options(
 def keyword(
     name: str, annotation: Any, default: Any = inspect.Parameter.empty
 ) -> inspect.Parameter:
-    """Returns a keyword parameter in the form that typer reads."""
+    """Returns a keyword parameter in the form in which typer reads the parameters of a function.
+
+    Without `default`, the parameter is required.
+    """
     kind = inspect.Parameter.KEYWORD_ONLY
     return inspect.Parameter(name, kind, default=default, annotation=annotation)
 
@@ -169,7 +182,10 @@ def keyword(
 def with_parameters(
     run: Callable[..., Any], function: Callable[..., Any], parameters: list[inspect.Parameter]
 ) -> Callable[..., Any]:
-    """Returns `run` with the name and the docstring of `function`, and with other parameters."""
+    """Returns `run` with the name and the docstring of `function`, and with these parameters.
+
+    typer builds a command from the name, the docstring and the parameters of a function.
+    """
     functools.update_wrapper(run, function)
     del run.__wrapped__  # type: ignore[attr-defined]
     known = [keyword(each.name, each.annotation, each.default) for each in parameters]
@@ -179,7 +195,10 @@ def with_parameters(
 
 
 def register(app: typer.Typer, function: Callable[..., Any], name: str | None = None) -> None:
-    """Registers a function as a command. Its first parameter is a `Session`."""
+    """Adds a function to the app as a command. The first parameter of the function is a `Session`.
+
+    `name` is the name of the command; None means the name of the function.
+    """
     app.command(name, options_metavar="[options]", epilog=epilog_of(function.__name__))(
         with_global_options(function)
     )

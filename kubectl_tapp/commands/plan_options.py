@@ -13,7 +13,9 @@ _Texts = list[str] | None
 
 @dataclass(frozen=True)
 class PlanOptions:
-    """The options of `plan`: the TApp, its edit, and the parts of the forecast to print."""
+    """The options of `kubectl tapp plan`: the TApp, its edit, and the parts of the forecast to
+    print.
+    """
 
     name: Annotated[
         str | None,
@@ -160,11 +162,11 @@ class PlanOptions:
 
     @property
     def by_options(self) -> bool:
-        """True if options such as `--image` describe the edit."""
+        """True if options such as `--image`, and not a file, describe the edit."""
         asked = (self.image, self.use, self.kill, self.start, self.restart)
         return any(asked) or (self.replicas, self.partition) != (None, None)
 
     @property
     def broken(self) -> tuple[str, ...]:
-        """The images whose containers never become Ready in the forecast."""
+        """The images of `--assume-broken`, whose containers never become Ready in the forecast."""
         return tuple(self.assume_broken or ())

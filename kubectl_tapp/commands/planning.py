@@ -42,10 +42,10 @@ from tapp.words.vocabulary import RESTART_IN_PLACE, RESTARTED_AT
 
 
 def plan(session: Session, options: PlanOptions) -> Exit:
-    """Prints the forecast of an edit, and returns the exit code.
+    """Prints the forecast of an edit, and returns the exit code of the command.
 
-    The exit code is FAILED if the API server or the service would refuse the edit, and CONDITION if
-    a condition of `--fail-if` holds.
+    The exit code is FAILED if the API server or the service would refuse the edit, CONDITION if a
+    condition of `--fail-if` holds, and otherwise DONE.
     """
     conditions = [read_condition(text) for text in options.fail_if or []]
     found = _forecast(session, options)
@@ -91,9 +91,10 @@ def _forecast(session: Session, options: PlanOptions) -> Forecast:
 
 
 def _without_cluster(session: Session, options: PlanOptions) -> Forecast:
-    """Forecasts an edit of a TApp in a file, which is assumed to be running.
+    """Returns the forecast of an edit of a TApp in a file, which is assumed to be running.
 
-    The edit is another file, or comes from options.
+    The edit is another file, or comes from options. The caller has checked that the options fit
+    together.
     """
     old = read_tapp(options.from_ or "-", options.name)
     name = old["metadata"]["name"]
@@ -159,7 +160,10 @@ def _with_cluster(session: Session, options: PlanOptions) -> Forecast:
 
 
 def progress_line() -> AbstractContextManager[object]:
-    """Shows a progress line on standard error in the block, if it is a terminal."""
+    """Returns a context manager that shows a progress line while its block runs.
+
+    The line is on standard error, and is not shown if standard error is no terminal.
+    """
     if not sys.stderr.isatty():
         return nullcontext()
     return Console(stderr=True).status("playing the plan")
@@ -172,7 +176,11 @@ def _check_namespace(edited: Document, space: str, who: str) -> None:
 
 
 def _observed(session: Session, name: str, edited: Document | None) -> Observed:
-    """Returns the TApp, or the TApp of the file without children if it does not exist yet."""
+    """Returns the TApp with its objects, as read from the cluster.
+
+    `edited` is the TApp of a file, or None. If it does not exist in the cluster yet, it is returned
+    without any objects. Raises CommandError if the TApp or its pods cannot be read.
+    """
     try:
         observed = session.cluster.observe(name)
     except KubectlError as error:

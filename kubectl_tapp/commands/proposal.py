@@ -30,25 +30,30 @@ _WIDTH = 110  # Columns of the plan on the page
 
 @dataclass
 class RecordedSession(Session):
-    """A session that records its output and cannot ask the user."""
+    """A session that records its output in `out`, for the page, and cannot ask the user."""
 
     out: io.StringIO = field(default_factory=io.StringIO)
 
     @cached_property
     def console(self) -> Console:
-        """A console whose output is recorded."""
+        """A console whose output is recorded in `out`."""
         return Console(file=self.out, width=_WIDTH, highlight=False, emoji=False, color_system=None)
 
     def say(self, text: str = "") -> None:
         self.out.write(printable(text) + "\n")
 
     def note(self, text: str) -> None:  # type: ignore[override]
-        """Records the note with the other output, because the page shows only one text."""
+        """Records a note together with the other output, because the page shows only one text."""
         self.say(text)
 
 
 class _PlannedVerb(Verb):
-    """A verb that plans its edit instead of writing it, and speaks of the page's fields."""
+    """A verb that forecasts its edit instead of writing it, and whose notes name the fields of the
+    page.
+
+    `forecast` has the result; None if the edit changes nothing or the verb edits other objects than
+    the TApp.
+    """
 
     forecast: Forecast | None = None
 
@@ -74,18 +79,21 @@ class _PlannedVerb(Verb):
 
 
 class Proposal:
-    """One planned change of one TApp, with its plan.
+    """One change of one TApp that the user of the page may confirm, with its plan.
 
-    `forecast` has the effects of an edit; it is None for other changes, such as a hold. `text` are
-    the notes about an edit, and the plan of another change.
+    Attributes:
+        forecast: the effects of an edit of the TApp; None for another change, such as a hold.
+        text: the notes about an edit, or the plan of another change.
+        can_be_done: False if the change is refused or would change nothing.
+        heard: the session that records the output of the write.
     """
 
     def __init__(
         self, session: Session, name: str, function: Callable[..., None], values: dict[str, Any]
     ) -> None:
-        """Plans the change that the verb's function makes with these arguments.
+        """Plans the change that the function of a verb makes with the arguments `values`.
 
-        Raises CommandError if the verb refuses the arguments.
+        Nothing is written. Raises CommandError if the verb refuses the arguments.
         """
         self._session, self._function, self._values = session, function, values
         heard = self._new()
@@ -99,7 +107,7 @@ class Proposal:
         self.heard = self._new()
 
     def do(self) -> None:
-        """Carries out the change.
+        """Writes the change to the cluster.
 
         Raises CommandError if the change is refused, with `Exit.CHANGED` if the TApp or the pods
         have changed since the plan was made.
@@ -118,10 +126,10 @@ class Proposal:
         )
 
     def _named_pods(self, observed: Observed) -> list[tuple[str, ...]]:
-        """Returns the uids and holds of the pods whose instances the change names.
+        """Returns name, uid and hold of the pods whose instances the change names, sorted.
 
-        A replaced pod or another hold does not change the TApp's generation, so they are compared
-        as well.
+        A replaced pod or another hold does not change the TApp's generation, so `do` compares these
+        texts as well.
         """
         texts = self._values.get("ids")
         ids = read_ids(texts, MAX_REPLICAS) if texts else []

@@ -14,7 +14,10 @@ from tapp.words.ranges import id_list
 
 
 def values(session: Session, name: str, output: Format | None) -> None:
-    """Prints one row for each key and value, with all instances that have it."""
+    """Prints one row for each key and value, with all instances that have this value.
+
+    `output` is the format of a document to print instead of the table; None prints the table.
+    """
     tapp = session.cluster.observe(name).tapp
     meta = tapp["metadata"]
     rows = _rows(resolve_templates(spec_of(tapp), meta["name"], meta["namespace"]))

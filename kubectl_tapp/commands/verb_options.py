@@ -67,13 +67,19 @@ CauseOption = Annotated[
 
 
 def template_option(help: str) -> Any:  # noqa: A002 - as typer calls it
-    """Returns the option `--template`, whose meaning depends on the command."""
+    """Returns the option `--template` with this help, because its meaning depends on the
+    command.
+    """
     return option("-t", "--template", metavar="NAME", help=help, autocompletion=templates)
 
 
 @dataclass
 class Verb:
-    """One run of a verb: the TApp as it was read, and how its edit will be carried out."""
+    """One run of a verb, such as `kill` or `scale`: the TApp that it edits, and its options.
+
+    The function of the verb computes the edited TApp and passes it to `do`, which plans, confirms
+    and writes the edit.
+    """
 
     session: Session  # the cluster, the clock and the output
     seen: "Observed"  # the TApp with its related objects, as it was read
@@ -92,28 +98,33 @@ class Verb:
 
     @property
     def edits(self) -> "ModuleType | Any":
-        """The module of edits, imported when it is first used."""
+        """The module `kubectl_tapp.edit.edits`, imported when it is first used, because that takes
+        time.
+        """
         from kubectl_tapp.edit import edits  # noqa: PLC0415 - it costs start time
 
         return edits
 
     @property
     def spec(self) -> "TAppSpec":
-        """The spec of the TApp as the service parses it."""
+        """The spec of the TApp as the service parses it, with all defaults."""
         from kubectl_tapp.edit.edits import spec_of  # noqa: PLC0415 - it costs start time
 
         return spec_of(self.tapp)
 
     def ids(self, texts: list[str]) -> list[int]:
-        """Returns the instance numbers that the command line names."""
+        """Returns the instance numbers that these arguments name, such as `0-3,7` or `all`.
+
+        Raises UsageError if an argument is invalid or an instance does not exist.
+        """
         return read_ids(texts, self.spec.replicas)
 
     def plan(self) -> "Plan":
-        """Returns the decisions of the service for the TApp as it was read."""
+        """Returns the decisions that the service would make now about the TApp as it was read."""
         return self.plan_for(self.seen)
 
     def plan_for(self, observed: "Observed") -> "Plan":
-        """Returns the decisions of the service for another state of the TApp."""
+        """Returns the decisions that the service would make now about another state of the TApp."""
         from kubectl_tapp.decide import decisions  # noqa: PLC0415 - it costs start time
 
         registration = self.session.cluster.registration(self.seen)
@@ -122,10 +133,18 @@ class Verb:
     def choose_instances(
         self, texts: list[str] | None, share: str | None, template: str, base: str | None = None
     ) -> list[int]:
-        """Returns the named instances, or the instances that are picked for a canary.
+        """Returns the numbers of the named instances, or of those that are picked for a canary.
 
-        A note says which instances were picked, and why. `template` is the template that they will
-        run. If `base` is given, only instances that run `base` now are picked.
+        A canary is a group of instances that try another template. A note for the user says which
+        instances were picked, and why. Raises UsageError unless exactly one of `texts` and `share`
+        is given.
+
+        Args:
+            texts: the instances as typed by the user; None or empty if `share` is given.
+            share: the value of `--canary`: how many instances to pick, or their numbers; None if
+                `texts` are given.
+            template: the template that the instances will run.
+            base: if not None, only instances that run this template now are picked.
         """
         if bool(texts) == (share is not None):
             raise UsageError("name instances, or pick them with --canary")
@@ -142,7 +161,10 @@ class Verb:
         return picked
 
     def note_others(self, template: str, images: dict[str, str]) -> None:
-        """Adds notes about other templates with the same containers, whose images do not change."""
+        """Adds a note about each other template that has a container named in `images`.
+
+        `template` is the template whose images change. The notes say that the others keep theirs.
+        """
         spec = self.spec
         for name, ids in sorted(template_users(spec).items()):
             if name == template:
@@ -155,17 +177,24 @@ class Verb:
                 self.notes.append(f"{what}: {self.way_to_change_template(name)}.")
 
     def way_to_change_template(self, name: str) -> str:
-        """Returns how the user changes another template; the page has other words for it."""
+        """Returns a phrase about how the user changes another template as well.
+
+        The page overrides this method, because it has fields instead of options.
+        """
         return f"--template {name} changes it"
 
     def way_to_limit_canaries(self) -> str:
-        """Returns how the user limits the canaries that are updated at the same time."""
+        """Returns a phrase about how the user limits the number of canaries that are updated
+        together.
+
+        The page overrides this method, because it has fields instead of options.
+        """
         return "--max-unavailable 1 updates one by one"
 
     def note_finished(self, ids: list[int]) -> None:
-        """Adds a note about instances that have finished: starting them does not run them again.
+        """Adds a note about those of the instances that have finished.
 
-        Source: docs/finished.md.
+        Starting a finished instance does not run it again. Source: docs/finished.md.
         """
         statuses = (self.tapp.get("status") or {}).get("statuses") or {}
         ended = [id for id in ids if statuses.get(str(id)) in ("Succ", "Failed")]
@@ -176,12 +205,19 @@ class Verb:
             )
 
     def with_cause(self, edited: "Document", cause: str | None, command: str) -> "Document":
-        """Returns the edit with a cause for the history: the given one, or else the command."""
+        """Returns the edited TApp with the cause of the change, which the history shows.
+
+        The cause is the user's text `cause`, or, if that is None, the command line `command`.
+        """
         changed: Document = self.edits.with_cause(edited, cause or f"kubectl tapp {command}")
         return changed
 
     def do(self, edited: "Document") -> None:
-        """Shows the plan, asks for confirmation, writes the edit, and optionally waits."""
+        """Shows the plan of the edited TApp, asks for confirmation, writes it, and waits with
+        `--wait`.
+
+        Raises CommandError if the edit is refused or not confirmed.
+        """
         from kubectl_tapp.commands.act import carry_out  # noqa: PLC0415 - it costs start time
 
         carry_out(
@@ -190,7 +226,10 @@ class Verb:
         )  # fmt: skip
 
     def wait_after_write(self, ids: list[int]) -> None:
-        """Waits for these instances if `--wait` is given, after a write that is not a dry run."""
+        """Waits until these instances are done, if the user has given `--wait`.
+
+        The caller has written the change already. After a dry run nothing is waited for.
+        """
         if self.choices.wait and self.choices.dry_run is None:
             from kubectl_tapp.commands.act import wait_after_write  # noqa: PLC0415 - it costs start time
             from kubectl_tapp.commands.waiting import WaitGoal  # noqa: PLC0415
@@ -203,10 +242,10 @@ class Verb:
 
 
 def register_verb(app: typer.Typer, function: Callable[..., None], name: str | None = None) -> None:
-    """Registers a function as a command. Its first parameter is a `Verb`.
+    """Adds a function to the app as a command. The first parameter of the function is a `Verb`.
 
-    The NAME of the TApp comes before the function's own arguments. The shared options of all verbs
-    come last.
+    The NAME of the TApp comes before the function's own arguments. The options that all verbs share
+    come last. `name` is the name of the command; None means the name of the function.
     """
     _, *own = inspect.signature(function, eval_str=True).parameters.values()
     shared = inspect.signature(Choices, eval_str=True).parameters

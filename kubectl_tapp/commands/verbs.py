@@ -162,9 +162,10 @@ def image(  # noqa: PLR0913 - the options of a command
 
 
 def _partitioned(verb: Verb, edited: "Document", partition: str, template: str) -> "Document":
-    """Returns the edit with a partition.
+    """Returns the edited TApp with a partition, as typed by the user.
 
-    Raises UsageError for another than the rolling template.
+    `template` is the template that the edit changes. Raises UsageError if it is not the rolling
+    template, which is the only one that has a partition.
     """
     rolling = verb.spec.rolling_name
     if template != rolling:
@@ -381,7 +382,7 @@ def values(session: Session, name: Name, output: Output = None) -> None:
 
 
 def add_to(app: typer.Typer) -> None:
-    """Registers the verbs and the commands of this module."""
+    """Adds the verbs and the other commands of this module to the app."""
     verbs = (kill, start, use, restart, pause, resume, hold, release, scale, rollback)
     for verb in (*verbs, advance, promote, abort, adopt):
         register_verb(app, verb)

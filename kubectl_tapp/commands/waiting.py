@@ -34,7 +34,7 @@ Show = Callable[[str, float], None]  # Shows a text, and the seconds since the w
 
 @dataclass
 class WaitGoal:
-    """The goal of a wait."""
+    """The state of a TApp that a command waits for, with its timeout and its messages."""
 
     name: str  # the name of the TApp
     ids: Collection[int] | None  # the instances to wait for; None for all
@@ -46,14 +46,15 @@ class WaitGoal:
     stuck_is_reached: bool = False  # whether the goal is that the TApp is stuck
 
     def is_reached(self, now: Progress) -> bool:
-        """Returns True if the TApp has reached the goal."""
+        """Returns True if the TApp, whose state is `now`, has reached the goal."""
         return now.is_done(self.ids) if self.condition is None else self.condition(now)
 
 
 def wait(session: Session, goal: WaitGoal) -> None:
-    """Waits until the goal is reached, and prints how long that took.
+    """Waits until the TApp has reached the goal, and prints how long that took.
 
-    Raises CommandError with `Exit.STUCK` and a reason if the TApp is stuck or at the timeout.
+    Raises CommandError with `Exit.STUCK` and a reason if the TApp is stuck, or at the timeout. If
+    the goal is that the TApp is stuck, it raises the error when the TApp is as its spec asks.
     """
     begun, name, cluster = session.now(), goal.name, session.cluster
     registration, memo = cluster.registration(), Memo(MEMORY)
@@ -102,10 +103,15 @@ def wait(session: Session, goal: WaitGoal) -> None:
 def poll_until_done(
     session: Session, timeout: float, attempt: Callable[[], str], waits: str, late: str
 ) -> None:
-    """Calls `attempt` until it returns "", and shows the reasons that it returns until then.
+    """Calls `attempt` again and again until it returns "".
 
-    `waits` is the format of a shown reason. At the timeout, which is in seconds, a CommandError has
-    the message `late`, a format for the timeout and the last reason.
+    Args:
+        session: the run of the command, which shows the reasons and sleeps between the calls.
+        timeout: seconds after which a CommandError is raised.
+        attempt: returns why the wait is not over, or "" if it is.
+        waits: a format for the text that is shown while waiting; its argument is the reason.
+        late: a format for the message of the error; its arguments are the timeout and the last
+            reason.
     """
     begun = session.now()
     with progress_shower(session) as show:
@@ -130,7 +136,10 @@ def _stuck_reason(current: Progress, goal: WaitGoal, tapp: Document) -> str:
 
 
 def _never_stuck_message(goal: WaitGoal) -> str:
-    """Returns the message if the TApp is complete, so that waiting for `stuck` would never end."""
+    """Returns the message for a wait until the TApp is stuck, if it is as its spec asks.
+
+    The wait would never end then.
+    """
     who = "all its instances are"
     if goal.ids is not None:
         who = f"{instances_phrase(sorted(goal.ids))} {'is' if len(goal.ids) == 1 else 'are'}"
@@ -139,7 +148,11 @@ def _never_stuck_message(goal: WaitGoal) -> str:
 
 @contextmanager
 def progress_shower(session: Session) -> Iterator[Show]:
-    """Shows one progress line that changes on a terminal, and otherwise a line for each change."""
+    """Yields a function that shows the progress of a wait: a text, and the seconds since its
+    beginning.
+
+    On a terminal the function changes one line. Otherwise it prints a line for each new text.
+    """
     from rich.text import Text  # noqa: PLC0415 - it costs start time
 
     console, last = session.console, ""

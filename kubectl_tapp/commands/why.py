@@ -33,9 +33,10 @@ def why(session: Session, name: Name, ids: Ids = None, output: Output = None) ->
 
 
 def _chosen(texts: list[str], known: list[int]) -> list[int]:
-    """Returns the named instances.
+    """Returns the instance numbers that the user has typed, such as `0-3,7`.
 
-    Terminating instances outside spec.replicas may be named, too.
+    `known` are all instances, including terminating ones outside spec.replicas. Raises UsageError
+    if an instance is not one of them.
     """
     asked = read_ids(texts, max(known, default=-1) + 1)
     missing = sorted(set(asked) - set(known))

@@ -32,14 +32,19 @@ def write_each(  # noqa: PLR0913 - what a write to several objects consists of
     write: Callable[[T], object],
     check: Callable[[], object] = lambda: None,
 ) -> bool:
-    """Writes the items in this order, after the user has confirmed. Returns False for a dry run.
+    """Writes the items one after the other, after the user has confirmed.
 
-    `done` is the state of the items after the write, for messages ("on hold"). `named` returns a
-    phrase for a list of items. `attempt` lets the API server check the write of one item, and
-    `write` writes it. `check` is called after the confirmation, and raises an error if the write is
-    no longer right.
+    Returns False for a dry run, which writes nothing, and otherwise True. Raises the first error of
+    a write, after a note that says which items were written.
 
-    Raises the first error of a write, after a note that says which items were written.
+    Args:
+        verb: the running command, with its options.
+        items: the items to write, such as pods or instance numbers, in the order of the writes.
+        done: the state of the items after the write, for messages, such as "on hold".
+        named: returns a phrase for a list of items.
+        attempt: lets the API server check the write of one item by a dry run.
+        write: writes one item.
+        check: called after the confirmation; raises an error if the write is no longer right.
     """
     session, choices = verb.session, verb.choices
     if choices.dry_run is not DryRun.CLIENT:
@@ -77,12 +82,19 @@ def annotate(  # noqa: PLR0913 - what a write to pods consists of
     first: Iterable[str] = (),
     how: str = "",
 ) -> None:
-    """Annotates the pods of instances, after the user has confirmed.
+    """Sets and removes annotations of the pods of instances, after the user has confirmed.
 
-    `describe` returns what the service would do with an instance, by its verdict and its decision.
-    `done` is the state of the instances after the write, for messages. `first` are further lines
-    before the list of instances, and `how` follows the name of the TApp. Each write is guarded by
-    the pod's uid.
+    Each write is guarded by the pod's uid.
+
+    Args:
+        verb: the running command, with its TApp and its options.
+        pods: instance number -> its pod.
+        annotations: annotation -> value; None removes the annotation.
+        describe: returns what the service would do with an instance after the write, from its
+            verdict and its decision.
+        done: the state of the instances after the write, for messages, such as "on hold".
+        first: lines to print before the list of instances.
+        how: the text after the name of the TApp in the heading; may be empty.
     """
     session = verb.session
     plan = verb.plan_for(replace(verb.seen, pods=_annotated(verb, pods, annotations)))

@@ -9,7 +9,7 @@ from tapp.plan import Plan
 
 @dataclass(frozen=True)
 class Limit:
-    """One budget, with the number of instances that it applies to."""
+    """One budget of a TApp: how many of its instances may be unavailable at the same time."""
 
     name: str  # path of the field that holds the budget
     value: int | str  # value of the field: a number or a percentage
@@ -21,16 +21,23 @@ class Limit:
 
     @property
     def must_stay_available(self) -> int:
-        """Number of instances that must stay available; all of them if the budget is invalid."""
+        """The number of instances that must stay available; all instances if the budget is
+        invalid.
+        """
         return self.should_run if self.allowed is None else max(0, self.should_run - self.allowed)
 
     def may_become_unavailable(self, serving: int) -> int:
-        """Returns how many more instances may become unavailable if `serving` instances serve."""
+        """Returns how many more instances may become unavailable, if `serving` instances are
+        available now.
+        """
         return max(0, serving - self.must_stay_available)
 
     @property
     def sentence(self) -> str:
-        """Example: `maxUnavailable 25% (1) of 4: 3 must stay available`."""
+        """A sentence such as `maxUnavailable 25% (1) of 4: 3 must stay available`.
+
+        For an invalid budget, the reason why the value is invalid.
+        """
         if self.allowed is None:
             return self.problem
         name = self.name.removeprefix("spec.updateStrategy.")
@@ -40,7 +47,12 @@ class Limit:
         )
 
     def sentence_now(self, serving: int) -> str:
-        """Returns the sentence with current numbers: `..., 3 are, so 0 more may ...`."""
+        """Returns the sentence with the numbers of now: `..., 3 are, so 0 more may become
+        unavailable`.
+
+        `serving` is the number of instances that are available now. For an invalid budget, the
+        result is the reason why the value is invalid.
+        """
         if self.allowed is None:
             return self.problem
         more = "more " if serving < self.should_run else ""
@@ -54,12 +66,18 @@ def are(number: int) -> str:
 
 
 def max_unavailable_of(budget: Budget) -> int | None:
-    """Returns how many instances a budget allows to be unavailable, or None if it is invalid."""
+    """Returns how many instances a budget allows to be unavailable, or None if its value is
+    invalid.
+    """
     return None if budget.least is None else budget.should_run - budget.least
 
 
 def limits(plan: Plan) -> tuple[Limit, Limit]:
-    """Returns the budget of the rolling template, and the budget of all other templates."""
+    """Returns two budgets: that of the rolling template, and that of all other templates.
+
+    The first is `updateStrategy.maxUnavailable`, the second
+    `updateStrategy.forceUpdate.maxUnavailable`.
+    """
     budgets, rolling = plan.budgets, plan.world.tapp.spec.rolling_name
     users = Counter(each.template_name == rolling for each in plan.instances if each.should_run)
     first, second = (

@@ -17,10 +17,15 @@ MEMORY = 256 * 1024 * 1024  # Bytes that a cache may hold for repeated decisions
 def decide(
     observed: Observed, registration: Registration, now: float, memo: Memo | None = None
 ) -> Plan:
-    """Returns the plan of a sync at `now`, as the service would make it from these objects.
+    """Returns the plan of a sync: the decisions that the service would make from these objects.
 
-    `memo` caches parsed objects for callers that decide repeatedly. Raises
-    hooks.wire.decode.WireError if the TApp is invalid.
+    Args:
+        observed: the TApp with its objects.
+        registration: its CompositeController, and the options of the service.
+        now: the time of the sync, in seconds since the epoch.
+        memo: caches parsed objects for callers that decide repeatedly; None caches nothing.
+
+    Raises hooks.wire.decode.WireError if the TApp is invalid.
     """
     request = Request(observed.sync_request(registration.controller), TApp, memo or Memo(0))
     return make_plan(world_of(request), registration.options, now)
@@ -29,7 +34,12 @@ def decide(
 def decide_or_fail(
     observed: Observed, registration: Registration, now: float, memo: Memo | None = None
 ) -> Plan:
-    """Returns the plan of a sync at `now`; raises CommandError if the TApp is invalid."""
+    """Returns the plan of a sync, as `decide` does, with an error for the user if the TApp is
+    invalid.
+
+    `now` is the time of the sync, and `memo` caches parsed objects; None caches nothing. Raises
+    CommandError if the TApp is invalid.
+    """
     try:
         return decide(observed, registration, now, memo)
     except WireError as error:
@@ -37,7 +47,7 @@ def decide_or_fail(
 
 
 def decide_if_readable(observed: Observed, registration: Registration, now: float) -> Plan | None:
-    """Returns the plan for the TApp, or None if it does not exist yet or is invalid.
+    """Returns the plan of a sync at `now`, or None if the TApp does not exist yet or is invalid.
 
     An edit may repair an invalid TApp. The plan of such an edit then treats all instances as new.
     """

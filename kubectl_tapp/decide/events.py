@@ -21,13 +21,17 @@ _CONTAINER_IN_PATH = re.compile(r"\{([^{}]*)\}$")
 
 
 def failing_syncs(view: Inspection) -> list[str]:
-    """Returns sentences about failed syncs of the whole TApp that still fail, newest first."""
+    """Returns sentences about errors that Metacontroller reports when it syncs the TApp, newest
+    first.
+
+    Only errors that concern the whole TApp and still occur are included, at most two.
+    """
     now, found = view.plan.now, view.obstacles.of_tapp[:_MAX_OF_TAPP]
     return [f"{REASON}{_count_and_age(each.at, each.count, now)}: {each.text}" for each in found]
 
 
 def of_instance(view: Inspection, id: int) -> list[Document]:
-    """Returns the warnings about the instance's pod and claims, newest first.
+    """Returns the warning Events about an instance's pod and claims, newest first, at most five.
 
     Left out are Events of an earlier pod with the same name, if a pod exists or none should exist.
     Left out are also Events of a problem that is solved: the pod has a node, the container started,
@@ -50,7 +54,10 @@ def of_instance(view: Inspection, id: int) -> list[Document]:
 
 
 def _is_about_current_problem(event: Document, pod: Document) -> bool:
-    """Returns True if the Event is about this pod, and no later success has made it obsolete."""
+    """Returns True if an Event is about this pod, and no later success has made the Event obsolete.
+
+    A success is that the pod got its node, that its container started, or that it became Ready.
+    """
     about = _involved_object(event)
     if about.get("uid") != pod["metadata"]["uid"]:
         return False
@@ -65,13 +72,16 @@ def _is_about_current_problem(event: Document, pod: Document) -> bool:
 
 
 def _true_since(pod: Document, type_: str) -> float:
-    """Returns when the condition became True, or `UNKNOWN` if it is not True."""
+    """Returns when a condition of a pod became True, in seconds since the epoch.
+
+    Returns `UNKNOWN` if the condition is not True. `type_` is the type of the condition.
+    """
     found = conditions_by_type(pod).get(type_) or {}
     return seconds(found.get("lastTransitionTime")) if found.get("status") == "True" else UNKNOWN
 
 
 def _has_requested_volume(claims: Iterable[Document], name: str) -> bool:
-    """Returns True if the claim has a volume of the requested size."""
+    """Returns True if the claim of this name is bound to a volume of the requested size."""
     for claim in claims:
         if claim["metadata"]["name"] == name:
             spec, status = claim.get("spec") or {}, claim.get("status") or {}
@@ -86,7 +96,9 @@ def _involved_object(event: Document) -> Document:
 
 
 def newest(events: Iterable[Document]) -> list[Document]:
-    """Returns the last Event of each combination of reason and message, newest first."""
+    """Returns the Events, newest first; of those with equal reason and message only the last
+    one.
+    """
     latest: dict[tuple[Any, Any], Document] = {}
     for event in sorted(events, key=last_seen):
         latest[event.get("reason"), event.get("message")] = event
@@ -94,7 +106,7 @@ def newest(events: Iterable[Document]) -> list[Document]:
 
 
 def describe(event: Document, now: float) -> str:
-    """Returns the Event as a sentence with its reason, count and age."""
+    """Returns a sentence about an Event, with its reason, its count, and its age at time `now`."""
     message = " ".join(str(event.get("message") or "").split())
     when = _count_and_age(last_seen(event), event_count(event), now)
     return f"{event.get('reason')}{when}: {message}"

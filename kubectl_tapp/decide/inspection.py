@@ -49,7 +49,7 @@ _REPORTED_BY_INSTANCES = (
 
 @dataclass(frozen=True)
 class Row:
-    """One row of the table of instances."""
+    """One row of the table of instances in `status` and on the page."""
 
     id: int  # the instance's number
     template: str  # the name of the instance's template
@@ -64,10 +64,20 @@ class Row:
 
 
 class Inspection:
-    """One TApp at one time: its objects, the service's decisions, and a row for each instance."""
+    """One TApp at one moment: its objects, the decisions that the service would make, and their
+    reasons.
+
+    `status`, `why`, `--wait` and the page show parts of it.
+    """
 
     def __init__(self, observed: Observed, plan: Plan, obstacles: Obstacles) -> None:
-        """`plan` has the decisions that the service would make about `observed` now."""
+        """Keeps the parts of the inspection; everything else is computed when it is first used.
+
+        Args:
+            observed: the TApp with its objects.
+            plan: the decisions that the service would make about these objects now.
+            obstacles: finds obstacles that the service cannot see, such as names that are taken.
+        """
         self.observed = observed
         self.plan = plan
         self.obstacles = obstacles
@@ -83,12 +93,14 @@ class Inspection:
 
     @cached_property
     def cases(self) -> dict[int, Case]:
-        """Instance number to the instance with its decision, sorted by number."""
+        """Instance number -> the instance with the decision about it, sorted by number."""
         return {case.instance.id: case for case in self.plan.cases}
 
     @cached_property
     def standings(self) -> dict[int, InstanceView]:
-        """Instance number to how the instance stands, sorted by number."""
+        """Instance number -> how the instance stands (done, waiting, blocked, ...), sorted by
+        number.
+        """
         found = dict[int, InstanceView]()
         for id, case in self.cases.items():
             obstacle = self.obstacles.by_instance.get(id, "")
@@ -104,18 +116,23 @@ class Inspection:
 
     @cached_property
     def idle(self) -> str:
-        """A sentence if no controller has acted on the spec for TROUBLE_AFTER seconds, else ""."""
+        """A sentence that says that no controller has acted on the spec for TROUBLE_AFTER seconds.
+
+        Empty if a controller has acted, if less time has passed, or if the TApp is being deleted.
+        """
         tapp, now = self.observed.tapp, self.plan.now
         return "" if tapp["metadata"].get("deletionTimestamp") else idle_controller(tapp, now)
 
     @cached_property
     def rows(self) -> list[Row]:
-        """A row for each instance, sorted by number."""
+        """One row for each instance, sorted by number."""
         return [self._row(case) for case in self.cases.values()]
 
     @cached_property
     def refused(self) -> list[Finding]:
-        """The conditions about parts of the spec that the service refuses or ignores."""
+        """The conditions about parts of the spec that the service does not carry out, or
+        ignores.
+        """
         return refusals(self.plan)
 
     @property
@@ -131,16 +148,18 @@ class Inspection:
 
     @cached_property
     def updated_now(self) -> list[int]:
-        """Numbers of the instances that the next sync updates."""
+        """The numbers of the instances that the next sync begins to update."""
         return ids_of(case for case in self.plan.notable if case.decision.is_update)
 
     @property
     def serving(self) -> int:
-        """Number of available instances that the next sync does not update."""
+        """The number of available instances, without those that the next sync begins to update."""
         return len(self.plan.available - set(self.updated_now))
 
     def pod(self, id: int) -> Document | None:
-        """Returns the instance's pod as the API server stores it, or None."""
+        """Returns the pod of an instance as the API server stores the pod; None if there is no
+        pod.
+        """
         return self.pods.get(f"{self.name}-{id}")
 
     def _row(self, case: Case) -> Row:
@@ -173,9 +192,10 @@ class Inspection:
 
 
 def idle_controller(tapp: Document, now: float) -> str:
-    """Returns a sentence if no controller has acted on the spec for long, or an empty string.
+    """Returns a sentence if no controller has acted on the spec of a TApp for long, or "".
 
-    Metacontroller normally acts within a second. The limit is TROUBLE_AFTER.
+    The limit is TROUBLE_AFTER seconds; Metacontroller normally acts within a second. `now` is in
+    seconds since the epoch.
     """
     clause, since = unobserved(tapp), unobserved_since(tapp)
     if not clause or since == UNKNOWN or now - since < TROUBLE_AFTER:
@@ -199,10 +219,18 @@ def inspect(  # noqa: PLR0913 - all that a look consists of
     *,
     refusals: bool = True,
 ) -> Inspection:
-    """Decides about the objects that were read, and reads Events if a write may have been refused.
+    """Computes the service's decisions about a TApp, and reads Events if a write may have been
+    refused.
 
-    `memo` caches parsed objects for callers that inspect repeatedly. `refusals=False` reads no
-    Events. Raises CommandError if the user may not read the TApp's pods, or if the spec is invalid.
+    Raises CommandError if the user may not read the TApp's pods, or if the spec is invalid.
+
+    Args:
+        cluster: the access to the cluster, for further reads.
+        observed: the TApp with its objects.
+        now: the time, in seconds since the epoch.
+        registration: the CompositeController of the TApp; None to read it.
+        memo: caches parsed objects for callers that inspect repeatedly; None caches nothing.
+        refusals: False to read no Events.
     """
     observed.require_readable(PODS)
     registration = registration or cluster.registration(observed)
@@ -216,9 +244,10 @@ def inspect(  # noqa: PLR0913 - all that a look consists of
 
 
 def _pod_state(instance: Instance, verdict: Verdict, document: Document) -> str:
-    """Returns the pod's state as one word, such as `kubectl get pods` shows it.
+    """Returns the state of an instance's pod as one word, such as `kubectl get pods` shows it.
 
-    The most specific state comes first: a deletion, a silent node, then a container's error.
+    The caller has checked that the instance has a pod; `document` is this pod. The most specific
+    state comes first: a deletion, a node that does not report, then the error of a container.
     """
     pod = instance.pod
     assert pod is not None  # noqa: S101 - asked for instances with a pod
@@ -257,7 +286,11 @@ _PHRASES = {"ready": "ready", "updatedReplicas": "up to date", "availableReplica
 
 
 def rows_of_status(observed: Observed) -> list[Row]:
-    """Returns a row for each instance, from the TApp's spec and its last written status."""
+    """Returns one row for each instance, from the spec and the last written status of the TApp.
+
+    For users who may not read pods. The state of an instance that the status does not contain is
+    `?`.
+    """
     spec, status = observed.tapp.get("spec") or {}, observed.tapp.get("status") or {}
     old = spec.get("defaultTemplateName") or spec.get("DefaultTemplateName")
     default = old or DEFAULT_TEMPLATE
@@ -275,7 +308,10 @@ def rows_of_status(observed: Observed) -> list[Row]:
 
 
 def counts_of_status(observed: Observed) -> list[str]:
-    """Returns the TApp's state as a word, and the counts in its status, as phrases."""
+    """Returns phrases about the TApp from its status: its state, and how many instances are ready.
+
+    The last phrase says since when no controller has acted on the spec, if that is so.
+    """
     status = observed.tapp.get("status") or {}
     parts = [str(status.get("appStatus", "without a status"))]
     parts += [f"{status[key]} {word}" for key, word in _PHRASES.items() if key in status]
@@ -285,7 +321,9 @@ def counts_of_status(observed: Observed) -> list[str]:
 
 
 def sentences_of_status(observed: Observed) -> list[str]:
-    """Returns a sentence for each condition that reports a problem or progress."""
+    """Returns a sentence for each condition in the TApp's status that reports a problem or
+    progress.
+    """
     return [
         f"{type} is {each.get('status')}: {each.get('message')}"
         for type, each in conditions_by_type(observed.tapp).items()

@@ -25,7 +25,9 @@ _NOT_CREATED = "not created: the Events of the TApp show the reason"
 
 @dataclass(frozen=True)
 class InstanceView:
-    """The standing of one instance, with the reason in a few words and in a sentence."""
+    """The standing of one instance, such as done or waiting, and its reason in a few words and in
+    full.
+    """
 
     id: int  # the instance's number
     standing: Standing  # done, progressing, waiting for others or for a person, or blocked
@@ -40,7 +42,15 @@ class InstanceView:
 def view_of(
     plan: Plan, case: Case, *, pod: Document | None = None, obstacle: str = ""
 ) -> InstanceView:
-    """Returns how the instance stands, from the decision, its pod and a refused write, if any."""
+    """Returns how an instance stands, with the reason.
+
+    Args:
+        plan: the decisions of the service about the TApp.
+        case: the instance with the decision about it.
+        pod: the pod of the instance; None if it has none.
+        obstacle: a sentence about an obstacle that the service cannot see, such as a refused write;
+            empty if there is none.
+    """
     instance, decision = case.instance, case.decision
     if plan.world.tapp.metadata.deletion_timestamp is not None:
         return _standing_during_deletion(plan, instance, pod)
@@ -55,7 +65,10 @@ def view_of(
 
 
 def _standing_during_deletion(plan: Plan, instance: Instance, pod: Document | None) -> InstanceView:
-    """Returns the standing of an instance whose TApp is being deleted."""
+    """Returns the standing of an instance while its TApp is being deleted.
+
+    If `pod` is None, the pod of the instance is gone and the instance is done.
+    """
     if pod is None:
         return InstanceView(
             instance.id, Standing.DONE, text="its pod is gone: the TApp is being deleted"
@@ -71,7 +84,10 @@ def _standing_during_deletion(plan: Plan, instance: Instance, pod: Document | No
 
 
 def _standing(plan: Plan, case: Case, obstacle: str, *, overdue: bool) -> tuple[Standing, str]:
-    """Returns the standing of the instance, with a few words for it."""
+    """Returns the standing of an instance, and a few words for it.
+
+    `overdue` is True if the pod of the instance should have been created long ago.
+    """
     id = case.instance.id
     missing = (f"not created: {obstacle}" if obstacle else _NOT_CREATED) if overdue else ""
     available, trouble = id in plan.available, plan.troubles.get(id)
@@ -140,9 +156,9 @@ def _unavailable_reason(plan: Plan, instance: Instance, document: Document | Non
 
 
 def _state_since(instance: Instance, document: Document) -> float | None:
-    """Returns the newest time in the pod's status, in epoch seconds.
+    """Returns when the state of an instance began: the newest time in the status of its pod.
 
-    None if the status has no time.
+    The time is in seconds since the epoch. None if the status has no time.
     """
     pod, metadata = instance.pod, document["metadata"]
     if pod is None:

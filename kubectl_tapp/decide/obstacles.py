@@ -41,10 +41,18 @@ class _Missing:
 
 
 class Obstacles:
-    """The obstacles of one TApp: `by_instance` for each instance, `of_tapp` for the whole TApp."""
+    """The obstacles of one TApp that the service cannot see: names that are taken, and refused
+    writes.
+
+    `by_instance` has those of each instance, and `of_tapp` those of the whole TApp.
+    """
 
     def __init__(self, cluster: ClusterAccess, observed: Observed, plan: Plan) -> None:
-        """Nothing is read from the cluster before `by_instance` is used."""
+        """Keeps the parameters. Nothing is read from the cluster before `by_instance` is used.
+
+        `observed` is the TApp with its objects and Events, and `plan` has the service's decisions
+        about it.
+        """
         self._cluster, self._observed, self._plan = cluster, observed, plan
         self._known = by_name(observed.pods)
         self._ids: Collection[int] | None = None
@@ -52,14 +60,18 @@ class Obstacles:
         self._claims: dict[str, Document] = {}
 
     def limit_lookups_to(self, ids: Collection[int]) -> None:
-        """Limits the lookups of missing objects to those of the given instances."""
+        """Limits the lookups of missing objects to those of the given instances.
+
+        The caller does so before it uses `by_instance`.
+        """
         self._ids = frozenset(ids)
 
     @cached_property
     def by_instance(self) -> dict[int, str]:
-        """Instance number to a sentence about its obstacle.
+        """Instance number -> a sentence about the obstacle of the instance, for those that have
+        one.
 
-        At most `MAX_LOOKUPS` instances are looked up by the names of their pods and claims.
+        The missing pods and claims of at most `MAX_LOOKUPS` instances are looked up by their names.
         """
         observed, plan, ids = self._observed, self._plan, self._ids
         missing = [
@@ -86,7 +98,11 @@ class Obstacles:
 
     @property
     def of_tapp(self) -> list[Refusal]:
-        """Refusals of the whole TApp that still apply, newest first."""
+        """The refusals that concern the whole TApp and still apply, newest first.
+
+        A refusal no longer applies if Metacontroller would have reported it again, if the service
+        has acted since, or if the refused ControllerRevision exists.
+        """
         now, answered = self._plan.now, _last_action_of_service(self._observed)
         revisions = {("controllerrevision", name) for name in by_name(self._observed.revisions)}
         found = [
@@ -127,9 +143,9 @@ class Obstacles:
         )
 
     def _owner_phrase(self, item: Document | None) -> str:
-        """Returns half a sentence about the object's owner, or an empty string.
+        """Returns a phrase that says who owns an object that has the name of a child.
 
-        The string is empty if there is no such object or the object belongs to the TApp.
+        Returns "" if there is no such object, or if the object belongs to the TApp.
         """
         return "" if item is None else ownership_advice(item, self._observed.tapp)
 
@@ -141,7 +157,11 @@ class Obstacles:
         return text and f"the API server refused this: {text}"
 
     def _refusal_since(self, since: float, *about: Child | None) -> str:
-        """Returns the newest refusal since then about the first of these children that has one."""
+        """Returns the newest refusal since a time about the first of these children that has one.
+
+        `since` is in seconds since the epoch. A child None stands for refusals that name no child.
+        Returns "" if none of the children was refused.
+        """
         late = [each for each in self._refused if each.at >= since]
         return next((each.text for one in about for each in late if each.about == one), "")
 
@@ -184,7 +204,11 @@ def _claims_used(pod: Document) -> Iterable[str]:
 
 
 def _last_action_of_service(observed: Observed) -> float:
-    """Returns when the service last acted: a condition changed, or a pod was created."""
+    """Returns when the service last acted, in seconds since the epoch.
+
+    That is the last time when a condition changed its status or a pod was created; minus infinity
+    if neither has happened.
+    """
     times = [each.get("lastTransitionTime") for each in conditions_by_type(observed.tapp).values()]
     times += [pod["metadata"].get("creationTimestamp") for pod in observed.pods]
     return max((seconds(time) for time in times), default=-_BOUNDLESS)

@@ -14,7 +14,10 @@ from tapp.words.reasons import Reason
 
 
 def age_range(rows: Iterable[Row], now: float) -> str:
-    """Returns how long these rows have been in their state: an age, or the range of ages."""
+    """Returns how long these rows have been in their state: one age, such as `3m`, or `10s..3m`.
+
+    Returns "" if the times are not known. `now` is in seconds since the epoch.
+    """
     ages = sorted(now - row.since for row in rows if row.since is not None)
     if not ages:
         return ""
@@ -23,13 +26,16 @@ def age_range(rows: Iterable[Row], now: float) -> str:
 
 
 def node_phrase(rows: Iterable[Row]) -> str:
-    """Returns the name of the rows' node, or how many nodes they are on."""
+    """Returns the name of the node of these rows, or, if there are several, their number.
+
+    Returns "" if no row has a node.
+    """
     nodes = {row.node for row in rows if row.node}
     return next(iter(nodes), "") if len(nodes) <= 1 else f"{len(nodes)} nodes"
 
 
 def budget_lines(view: Inspection) -> list[str]:
-    """Returns the arithmetic of the budgets, one line each.
+    """Returns the numbers of the budgets as sentences, one line each.
 
     The first line says how many instances should run and are available; the others say how many of
     a template's instances may become unavailable.
@@ -64,7 +70,7 @@ def budget_block(view: Inspection) -> list[str]:
 
 
 def continuation_block(view: Inspection) -> list[str]:
-    """Returns how the user continues updates that a partition or a pause holds back.
+    """Returns lines that say how the user continues updates that a partition or a pause holds back.
 
     The first line is empty. The list is empty if no update is held back.
     """
@@ -83,6 +89,9 @@ def continuation_block(view: Inspection) -> list[str]:
 
 
 def refused_block(view: Inspection) -> list[str]:
-    """Returns the refusals that no instance's line mentions, preceded by an empty line."""
+    """Returns the refusals that no line of an instance mentions, preceded by an empty line.
+
+    The list is empty if there are no such refusals.
+    """
     found = [f"{each.type}: {each.message}" for each in view.refusals_beyond_instances]
     return ["", *found] if found else []

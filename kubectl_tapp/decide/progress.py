@@ -24,15 +24,22 @@ _PREFIX = "spec.updateStrategy."
 
 
 class Progress:
-    """The progress of a TApp at one moment.
+    """The progress of a TApp towards its spec at one moment: which instances are done, and which
+    not.
 
-    `answered` is True if the service has handled this generation of the spec. Only then `ready`,
-    `has_minimum` and `stalled_message` come from its conditions. `fingerprint` differs after a
-    child was created, deleted, started or reported a new status.
+    Attributes:
+        answered: True if the service has acted on the present generation of the spec. Only then the
+            following three come from its conditions.
+        ready: True if the condition Ready is True.
+        has_minimum: True if the condition Available is True.
+        stalled_message: the message of the condition Stalled; empty if it is not True.
+        paused: True if updates are paused.
+        fingerprint: a number that changes when the TApp or a child is written, or a child is
+            created, deleted, started or reports a new status.
     """
 
     def __init__(self, view: Inspection) -> None:
-        """Reads the progress from an inspection."""
+        """Computes the progress from an inspection of the TApp."""
         tapp, plan = view.observed.tapp, view.plan
         self._views = [*view.standings.values()]
         self.generation = int(tapp["metadata"].get("generation") or 0)
@@ -49,16 +56,19 @@ class Progress:
         self.fingerprint = _fingerprint(plan, tapp)
 
     def grouped_by_brief(self, *standings: Standing) -> dict[str, Ids]:
-        """Returns the instances with one of these standings, grouped by their short reason."""
+        """Returns short reason -> the instances with this reason, of those with one of these
+        standings.
+        """
         return grouped((x.brief, x.id) for x in self._views if x.standing in standings)
 
     @property
     def progressing(self) -> dict[str, Ids]:
-        """Each action that is in progress, with the instances that it affects."""
+        """Each action that is in progress -> the numbers of the instances that it affects."""
         return self.grouped_by_brief(Standing.PROGRESSING)
 
     def is_done(self, ids: Collection[int] | None) -> bool:
-        """Returns True if these instances are as the spec asks.
+        """Returns True if the instances `ids` are as the spec asks, and the service has seen the
+        spec.
 
         None means all instances; the TApp must then not be Stalled either.
         """
@@ -69,7 +79,10 @@ class Progress:
         )
 
     def unfinished(self, ids: Collection[int] | None) -> Ids:
-        """Returns which of these instances, or of all, are not as the spec asks."""
+        """Returns the numbers of those instances in `ids` that are not as the spec asks.
+
+        None means all instances of the TApp.
+        """
         return [each.id for each in self._unfinished(ids)]
 
     def _unfinished(self, ids: Collection[int] | None) -> list[InstanceView]:
@@ -80,11 +93,12 @@ class Progress:
         ]
 
     def stuck_reason(self, ids: Collection[int] | None) -> str:
-        """Returns why the remaining instances will never progress, or an empty string if they may.
+        """Returns why the instances `ids` that are not done will never progress, or "" if they may.
 
-        While any instance progresses, its part of a budget may become free for others. The TApp as
-        a whole is also stuck if its condition Stalled says so. Instances on hold do not count as
-        stuck, because a person will remove the hold.
+        None means all instances. While any instance progresses, its part of a budget may become
+        free for others, so the result is "". The TApp as a whole is also stuck if its condition
+        Stalled says so. Instances on hold do not count as stuck, because a person will remove the
+        hold.
         """
         left = [each for each in self._unfinished(ids) if not each.on_hold]
         blocked = self.grouped_by_brief(Standing.BLOCKED)
@@ -104,10 +118,10 @@ class Progress:
         return bool(self.grouped_by_brief(Standing.BLOCKED))
 
     def _reasons_of(self, left: Iterable[InstanceView]) -> str:
-        """Returns the reasons why these instances do not progress.
+        """Returns the reasons why the instances `left` do not progress, as one text.
 
-        An instance that waits for a budget waits for all instances that use it up, so the reasons
-        of those instances come first.
+        An instance that waits for a budget waits for all instances that use up the budget, so the
+        reasons of those instances come first.
         """
         held = [each for each in left if each.standing.waits]
         whose = self._views if held else left
@@ -117,7 +131,10 @@ class Progress:
         return "; ".join([*named[:_MAX_REASONS], *more, *waiting])
 
     def line(self, ids: Collection[int] | None) -> str:
-        """Returns one line: `3 of 6 done; instance 2: starting; instance 4 waits (...)`."""
+        """Returns the progress of the instances `ids` as one line; None means all instances.
+
+        Example: `3 of 6 done; instance 2: starting; instance 4 waits (...)`.
+        """
         total = len(self._views) if ids is None else len(ids)
         parts = [f"{total - len(self.unfinished(ids))} of {total} done"]
         parts += [] if self.answered else ["no controller has acted on its newest spec yet"]
@@ -142,7 +159,9 @@ def _sentences(left: Iterable[InstanceView]) -> list[str]:
 
 
 def _fingerprint(plan: Plan, tapp: Document) -> int:
-    """Returns a number that differs if the TApp, a pod or a claim was written or changed."""
+    """Returns a number that changes when the TApp is written or one of its pods or claims
+    changes.
+    """
     pods = frozenset(
         (pod.uid, pod.generation, pod.terminating, pod.phase, pod.ready)
         for instance in plan.instances

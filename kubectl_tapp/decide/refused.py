@@ -33,7 +33,7 @@ WHOLE_SYNC: Child = ("sync", "")  # Stands for a sync that failed before it trie
 
 @dataclass(frozen=True)
 class Refusal:
-    """One refused write."""
+    """One write that the API server refused, as Metacontroller has reported it in an Event."""
 
     about: Child | None  # the child; None if the message names no child, as admission webhooks do
     text: str  # the API server's message
@@ -42,7 +42,10 @@ class Refusal:
 
 
 def refusals(events: Iterable[Document], uid: str) -> list[Refusal]:
-    """Returns the refusals in the newest SyncError Events of the TApp, newest first."""
+    """Returns the refusals in the newest SyncError Events of a TApp, newest first.
+
+    `events` may contain Events of other objects; `uid` is the uid of the TApp.
+    """
     ours = [
         event
         for event in events
@@ -61,7 +64,10 @@ def refusals(events: Iterable[Document], uid: str) -> list[Refusal]:
 
 
 def _refusals_by_child(text: str) -> Iterator[tuple[Child | None, str]]:
-    """Yields the refusals of one sync, each with its child, or None if the text names no child."""
+    """Yields the refusals in the message of one sync: the child that was refused, and the reason.
+
+    The child is None if the text names no child.
+    """
     if text.startswith("[") and text.endswith("]"):
         text = text[1:-1]
     found = list(_CHILD_REFUSED.finditer(text))

@@ -51,8 +51,12 @@ def find_strays(
 ) -> list[Stray]:
     """Returns all pods and claims with names of the TApp that are not its children, sorted.
 
-    `pods` and `claims` are those of the namespace. `tapp_names` has the names of all TApps in the
-    namespace by uid. `namespace` is None if the user may not read the Namespace.
+    Args:
+        tapp: the TApp.
+        pods: all pods in its namespace.
+        claims: all claims in its namespace.
+        tapp_names: uid -> name of all TApps in the namespace.
+        namespace: the Namespace, which has to own adopted claims; None if the user may not read it.
     """
     spec, name = spec_of(tapp), tapp["metadata"]["name"]
     prefixes = [(PODS, f"{name}-", pods)]
@@ -91,7 +95,8 @@ def _adoption_obstacle(item: Document, tapp: Document, *, beyond: bool) -> str:
 
 
 def _existing_owners(item: Document, tapp: Document) -> list[dict[str, Any]]:
-    """Returns the owners of an object, except for a deleted TApp with the same name.
+    """Returns the owner references of an object, except for those to a deleted TApp of the same
+    name.
 
     TApp names are unique in a namespace, so an owner with this name and another uid is deleted.
     """
@@ -108,9 +113,11 @@ def _existing_owners(item: Document, tapp: Document) -> list[dict[str, Any]]:
 
 
 def lacks_namespace_owner(claim: Document, namespace: Document | None) -> bool:
-    """Returns True if a claim would be deleted with its TApp: its Namespace does not own it.
+    """Returns True if a claim would be deleted with its TApp, because its Namespace does not own
+    it.
 
-    If the Namespace could not be read, any Namespace among the owners counts.
+    If `namespace` is None, because the user may not read the Namespace, any Namespace among the
+    owners counts.
     """
     owners = claim["metadata"].get("ownerReferences") or []
     uids = {owner.get("uid") for owner in owners if owner.get("kind") == "Namespace"}
@@ -118,9 +125,10 @@ def lacks_namespace_owner(claim: Document, namespace: Document | None) -> bool:
 
 
 def _missing_namespace_owner(item: Document, namespace: Document | None) -> list[Document]:
-    """Returns the Namespace as an owner reference if the claim lacks it, or an empty list.
+    """Returns a list with the owner reference to the Namespace that a claim lacks.
 
-    `namespace` is None for pods, which need no second owner.
+    The list is empty if the claim has this owner. `namespace` is None for pods, which need no
+    second owner; the list is empty then.
     """
     if namespace is None or not lacks_namespace_owner(item, namespace):
         return []
@@ -132,10 +140,10 @@ def _missing_namespace_owner(item: Document, namespace: Document | None) -> list
 def adopting_patch(item: Document, tapp: Document, namespace: Document | None = None) -> Document:
     """Returns the merge patch that makes an object a child of a TApp.
 
-    The patch sets the label and removes an owner that has been deleted. If `namespace` is given,
-    the patch makes it an owner of a claim as well. The patch contains the uid and the
-    resourceVersion that were read, so the API server answers Conflict if the object has changed
-    since.
+    The patch sets the label by which Metacontroller finds children, and removes an owner that has
+    been deleted. If `namespace` is not None, the patch makes it an owner of a claim as well. The
+    patch contains the uid and the resourceVersion that were read, so the API server answers
+    Conflict if the object has changed since.
     """
     metadata = item["metadata"]
     owners = [*_existing_owners(item, tapp), *_missing_namespace_owner(item, namespace)]
@@ -147,7 +155,7 @@ def adopting_patch(item: Document, tapp: Document, namespace: Document | None = 
 
 
 def as_adopted(item: Document, tapp: Document) -> Document:
-    """Returns the object as Metacontroller will send it to the service after the adoption."""
+    """Returns an object as Metacontroller will send it to the service after the adoption."""
     metadata, owners = item["metadata"], _existing_owners(item, tapp)
     if controller_of(owners) is None:
         owners.append(controller_ref(tapp))
@@ -156,11 +164,11 @@ def as_adopted(item: Document, tapp: Document) -> Document:
 
 
 def lost_label(tapp: Document, pods: Iterable[Document], services: Iterable[Document] = ()) -> str:
-    """Returns a sentence if pods of a TApp have the label POD_NAME and their templates lack it.
+    """Returns a sentence if pods will lose the label POD_NAME when they are replaced, or "".
 
-    The replacement of such a pod lacks the label, so a Service that selects by this label no longer
-    routes requests to the pod. `services` are those of the namespace, as far as they were read.
-    Returns "" if no label will be lost.
+    That is so if pods of the TApp have the label and their templates lack it. A Service that
+    selects by this label then no longer routes requests to the pods. `services` are those of the
+    namespace, as far as they were read; the sentence names those that are affected.
     """
     spec, prefix = spec_of(tapp), f"{tapp['metadata']['name']}-"
     numbered = [(instance_number(pod["metadata"]["name"], prefix), pod) for pod in pods]

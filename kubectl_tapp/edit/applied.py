@@ -40,7 +40,7 @@ class ApplyMethod:
 
     @property
     def options(self) -> list[str]:
-        """The options of `kubectl apply` for this method."""
+        """The options of `kubectl apply` for this method; empty for a client-side apply."""
         more = ["--force-conflicts"] if self.force else []
         return ["--server-side", f"--field-manager={self.manager}", *more] if self.manager else []
 
@@ -48,12 +48,17 @@ class ApplyMethod:
 def apply_method(
     cluster: ClusterAccess, observed: Observed, server_side: bool | None, *, force: bool
 ) -> ApplyMethod:
-    """Returns how the file will be applied.
+    """Finds out how `kubectl apply` will apply a file: on the client or on the server.
 
-    `server_side` is the user's choice; None if the user has not chosen.
-    Without a choice, the user's preferences for kubectl decide, and otherwise the way in which the
-    TApp was applied last. Raises UsageError if `force` is given for a client-side apply, which has
-    no conflicts.
+    Raises UsageError if `force` is True for a client-side apply, which has no conflicts.
+
+    Args:
+        cluster: the access to the cluster, with the user's preferences for kubectl.
+        observed: the TApp before the edit. Without a uid the TApp does not exist yet.
+        server_side: the user's choice by `--server-side` or `--no-server-side`. None if the user
+            has not chosen: then the preferences decide, or else the way in which the TApp was
+            applied last.
+        force: True to take over fields that other managers own (`--force-conflicts`).
     """
     preferred = preferred_options("apply", cluster.kuberc)
     by_server = _BOOLEANS.get(preferred.get("server-side", ""))
@@ -88,7 +93,10 @@ _OF_OUTPUT = {"output", "template", "show-managed-fields", "allow-missing-templa
 
 
 def _with_ignored_preferences(remark: str, preferred: Mapping[str, str]) -> str:
-    """Returns the remark, extended by the preferences for `apply` that the plan ignores."""
+    """Returns the remark with a clause about the preferences for `apply` that the plan ignores.
+
+    `preferred` maps option names to the values in the preferences.
+    """
     more = sorted(preferred.keys() - _FOLLOWED - _OF_OUTPUT)
     if not more:
         return remark
@@ -113,7 +121,8 @@ def _remark(manager: str, server_side: bool | None, why: str) -> str:
 
 
 def _last_apply(cluster: ClusterAccess, observed: Observed) -> tuple[str, bool]:
-    """Returns the field manager of the last apply, and if the TApp was ever applied client-side.
+    """Returns the field manager of the last apply, and True if any apply of the TApp was
+    client-side.
 
     The field manager is "" if the last apply was client-side, or if the TApp was never applied.
     """
@@ -143,12 +152,19 @@ def _updates_last_applied(managed: Document) -> bool:
 def dry_run_result(
     session: Session, observed: Observed, edited: Document, method: ApplyMethod | None
 ) -> tuple[Document, tuple[str, ...]]:
-    """Returns the result of the edit in a dry run, and the refusals of the API server.
+    """Asks the API server by a dry run for the TApp after an edit.
 
-    `method` is the apply method if the edit is a file, and None if the edit is a patch. If the API
-    server refuses the edit, the edit itself is returned. If the user may not write the TApp, a
-    patch or a client-side apply is returned unchecked, with a note. Raises CommandError if the user
-    may not do a server-side apply, or if the API server cannot be reached.
+    Returns the TApp after the edit, and the refusals of the API server. If the edit is refused, the
+    first result is `edited` itself, and the second has the reason. A user without the right to
+    write the TApp gets the result of a patch or of a client-side apply unchecked; a note on the
+    console says so. Raises CommandError if the user may not do a server-side apply, or if the API
+    server cannot be reached.
+
+    Args:
+        session: the run of the command.
+        observed: the TApp before the edit, with its objects.
+        edited: the TApp after the edit, or the TApp in the user's file.
+        method: how the file will be applied; None if the edit is a patch and not a file.
     """
     by_server = method is not None and bool(method.manager)
     try:
@@ -186,7 +202,7 @@ _ONLY_SERVER_KNOWS = (
 
 
 def client_side_result(observed: Observed, edited: Document, method: ApplyMethod) -> Document:
-    """Returns the TApp after a client-side apply, without asking the API server.
+    """Computes the TApp after a client-side apply, without a call of the API server.
 
     The defaults that the API server would add are missing. Raises UsageError for a server-side
     apply of an existing TApp, whose result only the API server knows.

@@ -42,14 +42,18 @@ class Canary:
 
 
 def with_copy_note(tapp: Document, name: str, base: str) -> Document:
-    """Returns the TApp with a note that template `name` is a copy of `base` for a canary."""
+    """Returns the TApp with a note in an annotation: template `name` is a copy of `base` for a
+    canary.
+    """
     return _with_copies(tapp, canary_copies(tapp) | {name: base})
 
 
 def canary_copies(tapp: Document) -> dict[str, str]:
-    """Returns the copies that were made for canaries: template name -> name of the original.
+    """Returns the templates that were copied for canaries: name of the copy -> name of the
+    original.
 
-    Entries that are not valid, or whose template is no longer in the pool, are left out.
+    An annotation of the TApp records the copies. Entries that are not valid, or whose template is
+    no longer in the pool, are left out.
     """
     text = (tapp["metadata"].get("annotations") or {}).get(CANARIES)
     try:
@@ -62,11 +66,12 @@ def canary_copies(tapp: Document) -> dict[str, str]:
 
 
 def left_over(tapp: Document) -> list[str]:
-    """Returns a sentence for each template of an ended canary that is still in the pool.
+    """Returns a sentence for each copy that was made for a canary and that no instance runs any
+    more.
 
     Nothing else shows these templates, for example after the canary's instances were scaled away or
-    moved to another template by hand. Templates that the author put into the pool are left out:
-    a pool may have templates for later.
+    moved to another template by hand. Templates that the author put into the pool are left out: a
+    pool may have templates for later.
     """
     users = template_users(spec_of(tapp))
     return [
@@ -83,11 +88,15 @@ def _with_copies(tapp: Document, notes: dict[str, str]) -> Document:
 
 
 def find_canary(tapp: Document, template: str | None = None, base: str | None = None) -> Canary:
-    """Returns the canary with this template, or the only canary of the TApp if `template` is None.
+    """Returns one canary of the TApp.
 
-    `base` is the template that the canary replaces. If it is None, the original of a copy is used,
-    and for other canaries the template that all other instances run. Raises UsageError if there is
-    no canary, or if several would fit.
+    Raises UsageError if there is no canary, or if several would fit.
+
+    Args:
+        tapp: the TApp.
+        template: the name of the canary's template; None for the only canary of the TApp.
+        base: the template that the canary replaces. If it is None, the original of a copy is used,
+            and for other canaries the template that all other instances run.
     """
     spec, notes = spec_of(tapp), canary_copies(tapp)
     users = template_users(spec)
@@ -118,9 +127,9 @@ def candidates(tapp: Document) -> list[str]:
 
 
 def _only_canary(tapp: Document, spec: TAppSpec, users: dict[str, list[int]]) -> str:
-    """Returns the template name of the only canary.
+    """Returns the template name of the only canary; raises UsageError unless there is exactly one.
 
-    Raises UsageError unless there is exactly one.
+    `users` maps template names to the instances that run them.
     """
     found = candidates(tapp)
     if len(found) == 1:
@@ -145,9 +154,10 @@ def _replaced_template(spec: TAppSpec, users: dict[str, list[int]], name: str) -
 
 
 def promoted(tapp: Document, canary: Canary) -> Document:
-    """Returns the TApp whose base template has the canary's content, and whose canary has ended.
+    """Returns the TApp after a promotion: all instances get the content of the canary's template.
 
-    The pods of the canary's instances are not updated, because they run this content already.
+    The base template gets this content, and the canary ends. The pods of the canary's instances are
+    not updated, because they run this content already.
     """
     spec = spec_of(tapp)
     body = template_content(spec, canary.name)
@@ -155,7 +165,7 @@ def promoted(tapp: Document, canary: Canary) -> Document:
 
 
 def aborted(tapp: Document, canary: Canary) -> Document:
-    """Returns the TApp whose canary instances run the base template again.
+    """Returns the TApp after the end of a canary: its instances run the base template again.
 
     A template that was copied for the canary is removed from the pool, unless it is the rolling
     template.
@@ -176,11 +186,15 @@ def aborted(tapp: Document, canary: Canary) -> Document:
 def check_named_instances(
     plan: Plan, template: str, ids: list[int], base: str | None = None
 ) -> str:
-    """Returns a sentence that describes the instances which the user has named for a canary.
+    """Checks the instances that the user has named for a canary, and returns a sentence about them.
 
-    `template` is the template that the instances will run. If `base` is given, they must run `base`
-    or `template` now. Raises UsageError if an instance is stopped, has finished, or runs another
-    template.
+    Raises UsageError if an instance is stopped, has finished, or runs a wrong template.
+
+    Args:
+        plan: the decisions of the service, which tell the state of the instances.
+        template: the template that the instances will run.
+        ids: the numbers of the named instances.
+        base: if not None, the instances must run this template, or `template`, now.
     """
     spec = plan.world.tapp.spec
     chosen = [each for each in plan.instances if each.id in set(ids)]
@@ -209,14 +223,19 @@ def check_named_instances(
 def pick_instances(
     plan: Plan, template: str, share: str, base: str | None = None
 ) -> tuple[list[int], str]:
-    """Picks the instances of a canary, and returns them with a sentence that explains the choice.
+    """Picks the instances of a canary.
 
-    `share` is a number or a percentage of all instances that should run. Instances that run
-    `template` already count, so 30% after 10% adds to them. If `base` is given, only instances that
-    run `base` now are picked. Available instances come first, because a broken pod says nothing
-    about the new template. Then the instances spread over nodes, because the failure of one node
-    says nothing about the template either. Then the highest numbers come first, which the rollout
-    of the others reaches last.
+    Returns their numbers, sorted, and a sentence that explains the choice. Available instances come
+    first, because a broken pod says nothing about the new template. Then the instances spread over
+    nodes, because the failure of one node says nothing about the template either. Then the highest
+    numbers come first, which the rollout of the others reaches last.
+
+    Args:
+        plan: the decisions of the service, which tell the state of the instances.
+        template: the template that the instances will run. Instances that run it already count, so
+            30% after 10% adds to them.
+        share: a number, or a percentage of all instances that should run.
+        base: if not None, only instances that run this template now are picked.
 
     Raises UsageError if `share` is not a share of these instances.
     """
@@ -243,6 +262,12 @@ def _pick_order(
     Available instances come before the others. The key of the n-th instance on a node is n plus the
     number of instances there that run the template already. Sorting by this key spreads the picks
     over the nodes, without comparing all nodes for each pick.
+
+    Args:
+        free: the instances that may be picked, highest number first.
+        node: instance number -> the name of its node.
+        have: the instances that run the template already.
+        available: the instances that are available.
     """
     taken = Counter(node[id] for id in have)
     turns: list[tuple[bool, int, int]] = []

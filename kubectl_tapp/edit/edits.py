@@ -26,9 +26,9 @@ Operation = dict[str, Any]
 
 
 def spec_of(tapp: Document) -> TAppSpec:
-    """Returns the TApp's spec as the service parses it.
+    """Returns the spec of a TApp as the service parses it, with all defaults.
 
-    Raises CommandError with the first mistake.
+    Raises CommandError with the first mistake if the spec is invalid.
     """
     try:
         return TAppSpec.model_validate(tapp.get("spec") or {})
@@ -44,21 +44,25 @@ def used_templates(spec: TAppSpec) -> list[str]:
 
 
 def killed(tapp: Document, ids: Iterable[int]) -> Document:
-    """Stops instances: the service deletes their pods and keeps their claims."""
+    """Returns the TApp with these instances stopped: the service deletes their pods, not their
+    claims.
+    """
     wanted = dict.fromkeys(map(str, ids), str(InstanceStatus.KILLED))
     return with_entries(tapp, "statuses", wanted)
 
 
 def started(tapp: Document, ids: Iterable[int]) -> Document:
-    """Starts stopped instances by removing their entries from spec.statuses."""
+    """Returns the TApp with these instances started again, by removing their entries in
+    spec.statuses.
+    """
     return with_entries(tapp, "statuses", dict.fromkeys(map(str, ids)))
 
 
 def with_entries(tapp: Document, field: str, wanted: Mapping[str, str | None]) -> Document:
-    """Sets entries of a map in the spec; the value None removes an entry.
+    """Returns the TApp with changed entries in the map `field` of its spec.
 
-    All entries are set in one copy of the map, because a copy for each of thousands of instances
-    would take minutes.
+    `wanted` maps keys to new values; the value None removes an entry. All entries are set in one
+    copy of the map, because a copy for each of thousands of instances would take minutes.
     """
     before: Document = (tapp.get("spec") or {}).get(field) or {}
     kept = {key: value for key, value in before.items() if wanted.get(key, value) is not None}
@@ -69,9 +73,11 @@ def with_entries(tapp: Document, field: str, wanted: Mapping[str, str | None]) -
 def with_values(
     tapp: Document, ids: Iterable[int] | None, wanted: Mapping[str, str | None]
 ) -> Document:
-    """Sets values of instances; the value None removes a key.
+    """Returns the TApp with changed values of instances, which fill the placeholders of their
+    templates.
 
-    If `ids` is None, the values become defaults for instances without a value of their own.
+    `wanted` maps keys to values; the value None removes a key. If `ids` is None, the values become
+    defaults for instances without a value of their own.
     """
     spec: Document = tapp.get("spec") or {}
     if ids is None:
@@ -87,9 +93,10 @@ def with_values(
 
 
 def with_assigned_template(tapp: Document, template: str, ids: Iterable[int]) -> Document:
-    """Lets instances run a template. Raises UsageError if the template does not exist.
+    """Returns the TApp whose instances `ids` run a template.
 
-    For the default template the entries of the instances are removed from spec.templates.
+    For the default template the entries of the instances are removed from spec.templates. Raises
+    UsageError if the template does not exist.
     """
     spec = spec_of(tapp)
     template_content(spec, template)
@@ -98,11 +105,11 @@ def with_assigned_template(tapp: Document, template: str, ids: Iterable[int]) ->
 
 
 def with_images(tapp: Document, images: Mapping[str, str], template: str | None = None) -> Document:
-    """Sets the images of containers in a template: container name -> image.
+    """Returns the TApp with other images of containers in one template.
 
-    The name `*` sets the image of all containers that are not named. If `template` is None, the
-    default template is changed. Raises UsageError if the template or a container does not exist, or
-    if the template is malformed.
+    `images` maps container names to images. The name `*` stands for all containers that are not
+    named. If `template` is None, the default template is changed. Raises UsageError if the template
+    or a container does not exist, or if the template is malformed.
     """
     spec = spec_of(tapp)
     name = spec.default_name if template is None else template
@@ -132,7 +139,7 @@ def _with_image(container: Document, images: Mapping[str, str]) -> Document:
 
 
 def with_copied_template(tapp: Document, template: str, name: str) -> Document:
-    """Copies a template into the pool under another name.
+    """Returns the TApp with a copy of a template in the pool, under the name `name`.
 
     Raises UsageError if the template does not exist, or if the name is invalid or in use.
     """
@@ -172,10 +179,11 @@ def running_containers(spec: TAppSpec, template: str) -> set[str]:
 def restarted(
     tapp: Document, templates: Iterable[str], at: str, key: str = RESTARTED_AT
 ) -> Document:
-    """Restarts all instances of the given templates by an annotation in each template.
+    """Returns the TApp with an annotation in each of these templates, which restarts their
+    instances.
 
-    `key` is the annotation. By default it is that of `kubectl rollout restart`, which replaces the
-    pods.
+    `at` is the value, a timestamp, and `key` is the annotation. By default it is that of `kubectl
+    rollout restart`, which replaces the pods. Raises UsageError if a template does not exist.
     """
     for name in templates:
         spec = spec_of(tapp)
@@ -194,20 +202,22 @@ def resumed(tapp: Document) -> Document:
 
 
 def with_partition(tapp: Document, value: int | str) -> Document:
-    """Sets spec.updateStrategy.partition, or removes the field for 0 and 0%."""
+    """Returns the TApp with this updateStrategy.partition, or without the field for 0 and 0%."""
     path = ("spec", "updateStrategy", "partition")
     return drop(tapp, path) if value in (0, "0%") else put(tapp, path, value)
 
 
 def with_budget(tapp: Document, value: int | str) -> Document:
-    """Sets spec.updateStrategy.maxUnavailable, the budget of the rolling template."""
+    """Returns the TApp with this updateStrategy.maxUnavailable, the budget of the rolling
+    template.
+    """
     return put(tapp, ("spec", "updateStrategy", "maxUnavailable"), value)
 
 
 def with_canary_budget(tapp: Document, value: int | str) -> Document:
-    """Sets the budget of the instances that do not run the rolling template.
+    """Returns the TApp with this budget for instances that do not run the rolling template.
 
-    The field is `forceUpdate.maxUnavailable`.
+    The field is `spec.updateStrategy.forceUpdate.maxUnavailable`.
     """
     return put(tapp, ("spec", "updateStrategy", "forceUpdate", "maxUnavailable"), value)
 
@@ -217,15 +227,24 @@ def scaled(tapp: Document, replicas: int) -> Document:
 
 
 def with_template_content(tapp: Document, name: str, body: Document) -> Document:
-    """Sets the content of a template, and adds the template to the pool if it does not exist."""
+    """Returns the TApp whose template `name` has the content `body`.
+
+    The template is added to the pool if it does not exist.
+    """
     return put(tapp, template_path(spec_of(tapp), name), body)
 
 
 def with_restored_values(tapp: Document, name: str, body: Document, kept: Document) -> Document:
-    """Restores the values that a template's placeholders read, from a revision of the history.
+    """Returns the TApp with the values that a template's placeholders read in an earlier revision.
 
-    `kept` are the values of the revision. The values of instances that run another template do not
-    change. Raises CommandError if the template reads values and the revision has none.
+    The values of instances that run another template do not change. Raises CommandError if the
+    template reads values and the revision has none.
+
+    Args:
+        tapp: the TApp.
+        name: the name of the template.
+        body: the content of the template in the revision, with the placeholders.
+        kept: the values of the revision, as the history has them: `values` and `defaultValues`.
     """
     keys = placeholders_in(body).keys
     if keys and not kept:
@@ -257,14 +276,17 @@ def _without(values: Document | None, keys: Container[str]) -> Document:
 
 
 def with_cause(tapp: Document, cause: str) -> Document:
-    """Sets the cause of the change, which the history shows for the revisions of this change."""
+    """Returns the TApp with the cause of its change, which the history shows for the new
+    revisions.
+    """
     return put(tapp, ("metadata", "annotations", CHANGE_CAUSE), cause)
 
 
 def rebased(before: Document, after: Document, base: Document) -> Document:
     """Repeats an edit on a TApp whose labels and annotations have changed in the meantime.
 
-    `before` and `after` are the TApp before and after the edit, `base` is the TApp as it is now.
+    `before` and `after` are the TApp before and after the edit, and `base` is the TApp as it is
+    now. Returns `base` with the spec of `after` and with the annotations that the edit changes.
     """
     old, new = ((each.get("metadata") or {}).get("annotations") or {} for each in (before, after))
     result = {**base, "spec": after.get("spec")}
@@ -278,7 +300,7 @@ def rebased(before: Document, after: Document, base: Document) -> Document:
 
 
 def template_content(spec: TAppSpec, name: str) -> Document:
-    """Returns the content of a template. Raises UsageError if the template does not exist."""
+    """Returns the content of a template; raises UsageError if the template does not exist."""
     body = spec.find_template(name)
     if body is None:
         hint = name_suggestion(name, template_names(spec))
@@ -287,7 +309,7 @@ def template_content(spec: TAppSpec, name: str) -> Document:
 
 
 def template_path(spec: TAppSpec, name: str) -> tuple[str, ...]:
-    """Returns the path of a template in the TApp, also if the template does not exist yet."""
+    """Returns the path in the TApp at which a template is or would be, as a sequence of keys."""
     if name != DEFAULT_TEMPLATE:
         return "spec", "templatePool", name
     # The pool may have a template called `default`, which takes effect without spec.template.
@@ -297,7 +319,10 @@ def template_path(spec: TAppSpec, name: str) -> tuple[str, ...]:
 
 
 def put(document: Document, path: tuple[str, ...], value: Any) -> Document:
-    """Sets a value at a path. Missing or null objects on the path are created."""
+    """Returns a copy of the document with a value at a path, which is a sequence of keys.
+
+    Missing or null objects on the path are created.
+    """
     key, *rest = path
     if rest:
         value = put(document.get(key) or {}, tuple(rest), value)
@@ -305,7 +330,10 @@ def put(document: Document, path: tuple[str, ...], value: Any) -> Document:
 
 
 def drop(document: Document, path: tuple[str, ...]) -> Document:
-    """Removes the value at a path, if it exists."""
+    """Returns a copy of the document without the value at a path, which is a sequence of keys.
+
+    If there is no such value, the copy equals the document.
+    """
     key, *rest = path
     if not rest:
         return {name: value for name, value in document.items() if name != key}
@@ -320,11 +348,12 @@ def json_patch(before: Document, after: Document) -> list[Operation]:
 
 
 def guarded_patch(before: Document, after: Document) -> list[Operation]:
-    """Returns a JSON patch that the API server refuses if the spec has changed since it was read.
+    """Returns the JSON patch from `before` to `after`, which only applies if the spec is unchanged.
 
-    The patch tests the uid and the generation. The generation changes only with the spec. A test of
-    the resourceVersion would fail again and again during a rollout, because the status changes all
-    the time. Source: Kubernetes API conventions, "metadata.generation".
+    The API server refuses the patch if the uid or the generation is no longer that of `before`. The
+    generation changes only with the spec. A test of the resourceVersion would fail again and again
+    during a rollout, because the status changes all the time. Source: Kubernetes API conventions,
+    "metadata.generation".
     """
     metadata = before["metadata"]
     tests = [

@@ -14,10 +14,10 @@ _KIND, _GROUP = "TApp", "apps.tkestack.io/"
 
 
 def read_tapp(path: str, name: str | None = None) -> Document:
-    """Returns the TApp with this name in a file, or the only TApp if `name` is None.
+    """Reads a file and returns the TApp with this name, or the only TApp in it if `name` is None.
 
-    The path `-` stands for standard input. Raises CommandError if the file cannot be read, or if
-    there is no such TApp.
+    The path `-` stands for standard input. Raises CommandError if the file cannot be read, or if it
+    has no such TApp or several.
     """
     documents = _documents(path)
     found = [each for each in documents if _is_tapp(each)]
@@ -62,7 +62,11 @@ def _content(path: str) -> bytes | str:
 
 
 def _objects(path: str, documents: list[Any]) -> Iterator[Document]:
-    """Yields the objects in these documents, including the items of lists of any kind."""
+    """Yields the objects in these documents, including the items of lists of any kind.
+
+    `path` is the path of the file, for messages. Raises CommandError if a document is not an
+    object.
+    """
     for each in documents:
         if not isinstance(each, dict):
             kind = type(each).__name__

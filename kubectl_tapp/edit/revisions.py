@@ -29,7 +29,9 @@ REVISIONS = "controllerrevisions.apps"
 
 @dataclass(frozen=True)
 class HistoryEntry:
-    """One revision in the history: a template as it was rolled out."""
+    """One revision in the history of a TApp: a template with its values, as the service rolled it
+    out.
+    """
 
     number: int  # the revision number
     template: str  # the name of the template
@@ -52,7 +54,9 @@ class HistoryEntry:
 
     @property
     def summary(self) -> str:
-        """The changes in a few words: images first, then the number of other fields."""
+        """The changes since the previous revision in a few words: images first, then the other
+        fields.
+        """
         if self.changes is None and self.missing:
             return f"{_images(self.body)} ({self.missing})"
         if self.changes is None:
@@ -69,11 +73,13 @@ class HistoryEntry:
 
     @property
     def short_hash(self) -> str:
-        """The beginning of the hash, which identifies a revision and which `--to` accepts."""
+        """The beginning of the hash, which identifies a revision in tables and which `--to`
+        accepts.
+        """
         return self.hash[:SHORT_HASH]
 
     def as_document(self) -> Document:
-        """Returns the entry for `--output`."""
+        """Returns the entry as a JSON object for `--output`."""
         return {
             "revision": self.number,
             "templateName": self.template,
@@ -93,7 +99,10 @@ SHORT_HASH = len(PREFIX) + 8  # Characters of a hash that are shown to identify 
 
 
 def _container(path: str) -> str:
-    """Returns the container name in a path such as `spec.containers[app].image`."""
+    """Returns the container name in a path such as `spec.containers[app].image`.
+
+    A path without a container name is returned unchanged.
+    """
     _, _, rest = path.partition("[")
     return rest.partition("]")[0] or path
 
@@ -116,8 +125,9 @@ class _Previous:
 def _previous_revisions(records: list[tuple[int, Document]]) -> dict[int, _Previous]:
     """Returns revision number -> the previous revision of the same template.
 
-    A rollback gives an existing ControllerRevision a new number, so that its old number is missing.
-    If exactly one number is missing and one later rollback has moved a ControllerRevision, that
+    `records` are pairs of revision number and ControllerRevision, sorted by number. A rollback
+    gives an existing ControllerRevision a new number, so that its old number is missing. If exactly
+    one number is missing and one later rollback has moved a ControllerRevision, that
     ControllerRevision had the missing number.
     """
     numbers, found = {number for number, _ in records}, dict[int, _Previous]()
@@ -148,7 +158,7 @@ _ROLLBACK = "kubectl tapp rollback "
 
 
 def history_of(observed: Observed) -> list[HistoryEntry]:
-    """Returns the history of the TApp, oldest revision first.
+    """Returns the history of the TApp's templates, oldest revision first.
 
     Raises CommandError if the ControllerRevisions could not be read, or if the spec is invalid.
     """
@@ -209,7 +219,12 @@ def _values_in(record: Document) -> Document:
 
 
 def _values_changed(before: Document, after: Document) -> str:
-    """Returns a phrase about the values that differ, with their instances: `value a of 1, 4`."""
+    """Returns a phrase about the values that differ, with their instances, such as `value a of 1,
+    4`.
+
+    `before` and `after` have the fields `values` and `defaultValues`. Returns "" if nothing
+    differs.
+    """
     old, new = ({"": each.get("defaultValues") or {}} for each in (before, after))
     old, new = {**old, **(before.get("values") or {})}, {**new, **(after.get("values") or {})}
     whose: dict[str, list[str]] = {}
@@ -230,8 +245,9 @@ def _values_changed(before: Document, after: Document) -> str:
 def _is_current(wanted: Template, digest: str, body: Document) -> bool:
     """Returns True if a recorded template has the same content as the current template `wanted`.
 
-    The hashes may differ although the content is the same, if `ignores_resources` has changed
-    since. So the hash of the recorded content is computed with the current setting.
+    `digest` is the hash of the recorded template, and `body` its content. The hashes may differ
+    although the content is the same, if `ignores_resources` has changed since. So the hash of the
+    recorded content is computed with the current setting.
     """
     if digest == wanted.revision:
         return True
@@ -240,7 +256,9 @@ def _is_current(wanted: Template, digest: str, body: Document) -> bool:
 
 
 def written_by_service(revisions: Iterable[Document]) -> Iterable[Document]:
-    """Yields the ControllerRevisions that this service has written."""
+    """Yields those of the ControllerRevisions that this service has written and that are
+    well-formed.
+    """
     for each in revisions:
         metadata, data = each["metadata"], each.get("data")
         named = TEMPLATE in (metadata.get("annotations") or {})
@@ -260,14 +278,20 @@ def rollback_target(  # noqa: PLR0913 - what a person says of a revision
     with_values: bool = False,
     ends: str = "the verb abort or promote",
 ) -> HistoryEntry:
-    """Returns the revision that a rollback goes back to.
-
-    `to` is a revision number, or at least six characters of the beginning of a hash. Without `to`,
-    the result is the previous revision of `template`, or of the template that changed last.
-    `with_values` also accepts a revision that differs from the current template only in values.
-    `ends` names the commands that end a canary, for the error message.
+    """Returns the revision that a rollback restores.
 
     Raises CommandError if no revision fits, or several do, and UsageError if `to` is too short.
+
+    Args:
+        history: the history of the TApp, oldest revision first.
+        spec: the spec of the TApp.
+        to: a revision number, or at least six characters of the beginning of a hash. None means the
+            previous revision of `template`.
+        template: the template to roll back. None means the template of the revision `to`, or,
+            without `to`, the template that changed last.
+        with_values: True to accept also a revision that differs from the current template only in
+            values.
+        ends: the commands that end a canary, for the error message.
     """
     known = [each for each in history if template in (None, each.template)]
     if template is not None and not known:
@@ -288,10 +312,12 @@ def rollback_target(  # noqa: PLR0913 - what a person says of a revision
 
 
 def _find_revision(known: list[HistoryEntry], to: str, of: str) -> HistoryEntry:
-    """Returns the revision that `to` names. Digits are always a revision number.
+    """Returns the revision that the text `to` names: by its number, or by the beginning of its
+    hash.
 
-    Otherwise the number of a deleted revision could match the beginning of another revision's hash.
-    `of` is a phrase for the error message.
+    Digits are always a revision number. Otherwise the number of a deleted revision could match the
+    beginning of another revision's hash. `of` is a phrase for the error message that says which
+    template is searched; may be empty.
     """
     if is_whole(to):
         fitting = [each for each in known if to == str(each.number)]
@@ -316,8 +342,9 @@ def _find_revision(known: list[HistoryEntry], to: str, of: str) -> HistoryEntry:
 def _changed_last(known: list[HistoryEntry], spec: TAppSpec) -> str:
     """Returns the name of the template that changed last, among the templates that instances run.
 
-    A template whose current content has no revision yet counts as newer than all others. Templates
-    that no instance runs do not count, such as a canary that was taken back by hand.
+    `known` are the revisions to look at, oldest first. A template whose current content has no
+    revision yet counts as newer than all others. Templates that no instance runs do not count, such
+    as a canary that was ended by hand.
     """
     used = template_users(spec).keys() & set(template_names(spec))
     recorded = {each.template for each in known if each.current}

@@ -40,7 +40,9 @@ _MAX_TRIALS = 20  # The most dry runs for one edit
 
 @dataclass(frozen=True)
 class Trial:
-    """One object to create in a dry run, for a template without objects."""
+    """One object that is created in a dry run, to see whether the API server accepts its
+    template.
+    """
 
     description: str  # the description for messages, such as "pods of template 'blue'"
     changed: bool  # whether the edit changes the template
@@ -49,7 +51,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class TrialResults:
-    """Sentences about the results of the dry runs."""
+    """The results of the dry runs, as sentences for the user."""
 
     refused: tuple[str, ...] = ()  # refusals of templates that the edit changes
     # refusals that the edit does not cause: the template is unchanged, or refers to an object that
@@ -63,8 +65,15 @@ def try_children(
 ) -> TrialResults:
     """Creates one object of each new template in a dry run, and returns the API server's answers.
 
-    `toleration_seconds` is an option of the service that changes its pods. Raises KubectlError if
-    the API server cannot be reached.
+    A sentence of the result may be a refusal, or say that an object could not be checked. Raises
+    KubectlError if the API server cannot be reached.
+
+    Args:
+        cluster: the access to the cluster.
+        observed: the TApp before the edit, with its objects.
+        edited: the TApp after the edit.
+        toleration_seconds: an option of the service, which sets tolerations in the pods that it
+            creates.
     """
     found = list(trials(observed, edited, toleration_seconds))
     refused, stuck, remarks = list[str](), list[str](), list[str]()
@@ -86,9 +95,10 @@ def try_children(
 
 
 def _reason_not_checked(error: KubectlError) -> str | None:
-    """Returns why an error says nothing about the object, or None if it is about the object.
+    """Returns why the API server could not check an object, although it returned an error.
 
-    Returns "" if the error shows that the object is valid.
+    Returns None if the error means that the object is refused, and "" if the error shows that the
+    object is valid.
     """
     text = str(error)
     # The API server checks the name last, so everything else about the object is valid.
@@ -117,11 +127,17 @@ _MISSING = re.compile(
 
 
 def trials(observed: Observed, edited: Document, toleration_seconds: int) -> Iterator[Trial]:
-    """Yields one pod, claim or Service of each new template.
+    """Yields one pod, claim or Service of each template that is new or that the edit changes.
 
     A pod template is new if no pod has its hash and if an instance runs it or the edit changes it.
     Nothing is yielded for a spec that the service cannot parse, or for a template with placeholders
     that have no value: the plan reports these mistakes without the API server.
+
+    Args:
+        observed: the TApp before the edit, with its objects.
+        edited: the TApp after the edit.
+        toleration_seconds: an option of the service, which sets tolerations in the pods that it
+            creates.
     """
     live = observed.tapp["metadata"]
     space = edited["metadata"].get("namespace") or live.get("namespace") or "default"
@@ -145,7 +161,9 @@ _Found = Iterator[tuple[str, bool, Document]]
 
 
 def _spec_before(tapp: Document) -> TAppSpec | None:
-    """Returns the current spec of a TApp, or None if the TApp is new or its spec is invalid."""
+    """Returns the present spec of a TApp; None if the TApp does not exist yet or its spec is
+    invalid.
+    """
     if not tapp["metadata"].get("uid"):
         return None
     with suppress(ValidationError):
@@ -211,9 +229,11 @@ def _services(before: TAppSpec | None, tapp: TApp, templates: Templates) -> _Fou
 
 
 def _as_created(document: Document, owner: Document) -> Document:
-    """Returns the object with the label, annotation and owner that Metacontroller adds.
+    """Returns an object with the label, the annotation and the owner that Metacontroller adds to
+    it.
 
-    `blockOwnerDeletion` is False, because True would need a right that the user may lack.
+    `owner` is the TApp. `blockOwnerDeletion` is False, because True would need a right that the
+    user may lack.
     """
     uid = owner["metadata"]["uid"]
     labelled = with_meta(document, labels={CONTROLLER_UID: uid, **labels_of(document)})

@@ -17,12 +17,17 @@ from tapp.world import Options
 
 
 def registration() -> Registration:
-    """Returns this release's CompositeController with all components and default options."""
+    """Returns the CompositeController of this release with all components, and the default
+    options.
+    """
     return Registration(with_services(shipped.manifest(shipped.COMPOSITE)), Options(resize=True))
 
 
 def storage_classes(claims: Iterable[Document] = ()) -> list[Document]:
-    """Returns a default StorageClass and the ones that claims name; all allow expansion."""
+    """Returns the StorageClasses that are assumed to exist; all of them allow expansion.
+
+    These are a default class, and the classes that the given claims name.
+    """
     names = ["standard", *(str(each["spec"].get("storageClassName") or "") for each in claims)]
     return [_storage_class(name) for name in dict.fromkeys(filter(None, names))]
 
@@ -39,7 +44,7 @@ def _storage_class(name: str) -> Document:
 
 
 def assumption_sentences(found: Forecast, *tapps: Document) -> Iterator[str]:
-    """Yields a sentence for each assumption that affects a plan of these TApps."""
+    """Yields a sentence for each assumption that affects the forecast `found` of these TApps."""
     if "grown" in found.claims.values():
         yield "StorageClasses are assumed to let claims grow (allowVolumeExpansion: true)"
     specs = [spec for tapp in tapps if (spec := read_spec(tapp)) is not None]

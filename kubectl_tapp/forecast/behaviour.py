@@ -27,7 +27,10 @@ Demands = tuple[object, ...]
 
 
 def pods_without_node(pods: Iterable[Document]) -> dict[str, tuple[Demands, str]]:
-    """Returns the pods without a node: name to scheduling demands and the scheduler's message."""
+    """Returns the pods that the scheduler has found no node for.
+
+    The result maps pod names to the scheduling demands of the pod and the scheduler's message.
+    """
     told = ((pod, _scheduler_message(pod)) for pod in pods)
     return {
         pod["metadata"]["name"]: (demands(pod), message)
@@ -44,7 +47,9 @@ def _scheduler_message(pod: Document) -> str | None:
 
 
 def demands(pod: Document) -> Demands:
-    """Returns the fields that the scheduler reads; pods with equal fields fit the same nodes."""
+    """Returns the fields of a pod that the scheduler reads; pods with equal fields fit the same
+    nodes.
+    """
     spec = pod.get("spec") or {}
     tolerated = [
         item
@@ -83,7 +88,7 @@ _DELETION_OVERDUE = (
 
 @dataclass
 class Behaviour(Levers):
-    """Settings of simulated kubelets with the times of this TApp's templates."""
+    """Settings of simulated kubelets, with the times that the real pods of this TApp have taken."""
 
     # image to the times of its containers
     paces: dict[str, Durations] = field(default_factory=dict)
@@ -93,7 +98,9 @@ class Behaviour(Levers):
     staying: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
-        """Removes all randomness, so that equal instances take equally long."""
+        """Removes all randomness, so that equal instances take equally long, and connects the
+        settings.
+        """
         self.jitter, self.by_chance, self.relist_seconds = 0.0, False, 4 * TICK
         self.start_seconds, self.init_seconds = TICK, TICK
         self.schedule_seconds, self.react_seconds = 3 * TICK, 3 * TICK
@@ -103,13 +110,17 @@ class Behaviour(Levers):
 
     @property
     def patience(self) -> float:
-        """Seconds after which a start counts as failed: three times the usual duration."""
+        """Seconds after which a start counts as failed: three times the longest known duration of a
+        start.
+        """
         return max([3 * pace.start for pace in self.paces.values()], default=PATIENCE)
 
     def seconds_to_pull(self, pod: Document, container: str, image: str, *, fresh: bool) -> float:
-        """Returns the seconds for an image pull.
+        """Returns the seconds that pulling an image for a container takes.
 
-        A new pod pulls once, at its first container. An update in place pulls each time.
+        `fresh` is True if the container has never run. In a new pod only the first container takes
+        time, because the measured time is that of all pulls together. An update in place pulls each
+        time.
         """
         pace = self.paces.get(image)
         if pace is None:
@@ -124,7 +135,7 @@ class Behaviour(Levers):
         return f"{image} is assumed to fail"
 
     def unschedulable_message(self, pod: Document, _nodes: int) -> str:
-        """Returns the scheduler's message about a pod without a node."""
+        """Returns the message of the real scheduler about this pod, or "" if it had none."""
         return self.unplaced.get(pod["metadata"]["name"], ((), ""))[1]
 
     def _finds_no_node(self, pod: Document) -> bool:
@@ -132,19 +143,21 @@ class Behaviour(Levers):
         return known is not None and known[0] == demands(pod)
 
     def seconds_to_stop(self, _pod: Document, image: str) -> tuple[float, int]:
-        """Returns the seconds until the container stops, and its exit code.
+        """Returns the seconds until a container with this image stops, and its exit code.
 
-        The simulated kubelet kills it after the grace period anyway.
+        The simulated kubelet kills the container after the grace period anyway.
         """
         pace = self.paces.get(image)
         return (self.stop_seconds if pace is None else pace.stop), self.stop_code
 
     def moment(self, time: float) -> float:
-        """Returns the time rounded up to the next tick."""
+        """Returns the time rounded up to the next tick of the simulated clock."""
         return in_ticks(time)
 
     def seconds_until_ready(self, image: str) -> float:
-        """Returns the seconds until the container's probes succeed."""
+        """Returns the seconds from the start of a container until its probes succeed; `NEVER` if
+        they fail.
+        """
         return (
             NEVER if image in self.unready_images else self.ready_seconds_by_image.get(image, 0.0)
         )
@@ -153,9 +166,13 @@ class Behaviour(Levers):
 def behaviour(
     paces: Iterable[tuple[Durations, Document]], pods: Iterable[Document], now: float
 ) -> Behaviour:
-    """Returns the settings for these templates, with problems that the pods show.
+    """Returns the settings of simulated kubelets for these templates, with problems that the pods
+    show.
 
-    `paces` has the times and the body of each template, those of the spec before the edit first.
+    Args:
+        paces: the times and the content of each template, those of the spec before the edit first.
+        pods: the real pods.
+        now: the time, in seconds since the epoch.
     """
     known, pods = Behaviour(), list(pods)
     for known_pace, body in paces:
@@ -178,7 +195,7 @@ def behaviour(
 
 
 def in_ticks(seconds: float) -> float:
-    """Returns the seconds rounded up to a multiple of a tick, so that sums of times are exact."""
+    """Returns the seconds rounded up to a multiple of `TICK`, so that sums of times are exact."""
     return ceil(seconds / TICK) * TICK
 
 
@@ -205,7 +222,11 @@ class BrokenImage:
 
 
 def broken_images(pods: Iterable[Document], now: float, patience: float) -> list[BrokenImage]:
-    """Returns the images that fail in at least one container and run well in none."""
+    """Returns the images that fail in at least one container and run well in none.
+
+    `now` is in seconds since the epoch. A container that has been unready for more than `patience`
+    seconds counts as failing.
+    """
     well, failing = set[str](), dict[str, list[tuple[str, str, str]]]()
     for pod in pods:
         images = {one["name"]: one.get("image", "") for one in containers(pod.get("spec") or {})}
@@ -223,7 +244,11 @@ def broken_images(pods: Iterable[Document], now: float, patience: float) -> list
 
 
 def _failure(status: Mapping[str, Any], now: float, patience: float) -> tuple[str, str] | None:
-    """Returns the reason and kind of the container's failure, or None if it may still start."""
+    """Returns the reason of a container's failure, and its kind: `pull`, `crash` or `unready`.
+
+    Returns None if the container may still start. `status` is its container status; a container
+    that has been unready for more than `patience` seconds counts as failing.
+    """
     state = status.get("state") or {}
     waiting, ended, running = (state.get(name) for name in ("waiting", "terminated", "running"))
     if waiting is not None and waiting.get("reason") not in STARTING:
@@ -237,7 +262,11 @@ def _failure(status: Mapping[str, Any], now: float, patience: float) -> tuple[st
 
 
 def mark_as_broken(known: Behaviour, broken: Iterable[BrokenImage], assumed: Iterable[str]) -> None:
-    """Lets every container with one of these images fail."""
+    """Changes the settings `known` so that every container with one of these images fails.
+
+    `broken` are images that fail in the real cluster, and `assumed` are images that the user
+    assumes to fail.
+    """
     for item in broken:
         where = {"crash": known.crashing_images, "unready": known.unready_images}
         where.get(item.how, known.bad_images).add(item.image)

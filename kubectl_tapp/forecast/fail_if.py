@@ -39,7 +39,15 @@ _MEASURES: dict[str, Callable[[Forecast], float]] = {
 
 @dataclass(frozen=True)
 class Condition:
-    """One condition; `text` is the condition as written on the command line."""
+    """One condition of `--fail-if`, such as `unavailable>20%`.
+
+    Attributes:
+        text: the condition as written on the command line.
+        word: the measured property of the forecast, such as `unavailable`.
+        compare: the comparison, such as `>`.
+        limit: the number with which the property is compared.
+        unit: the unit of the number: `%`, `s`, `m` or `h`, or empty.
+    """
 
     text: str
     word: str
@@ -58,7 +66,7 @@ class Condition:
 
 
 def read_condition(text: str) -> Condition:
-    """Reads a condition from the command line; raises UsageError with the valid forms."""
+    """Parses a condition of the command line; raises UsageError with the valid forms."""
     match = _CONDITION.fullmatch(text)
     if match is None:
         raise _invalid_condition(

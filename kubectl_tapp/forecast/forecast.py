@@ -23,7 +23,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True)
 class TemplateChange:
-    """The changes of one template."""
+    """The changes that an edit makes to one template."""
 
     name: str  # the template's name
     how: str  # `changed`, `added` or `removed`
@@ -33,7 +33,7 @@ class TemplateChange:
 
 @dataclass(frozen=True)
 class InstanceForecast:
-    """The effect of the edit on one instance."""
+    """The effect of an edit on one instance: its outcome, its times, and the reasons."""
 
     id: int  # the instance's number
     outcome: Outcome  # the effect on the instance
@@ -53,7 +53,7 @@ class InstanceForecast:
 
 @dataclass(frozen=True)
 class Step:
-    """The writes that happen at one time."""
+    """The writes that happen at one time of a simulated rollout."""
 
     at: float  # the time, in seconds from now
     created: tuple[int, ...] = ()  # instances whose pod is created
@@ -74,7 +74,9 @@ class Rest:
 
 @dataclass(frozen=True)
 class Forecast:
-    """The effects of an edit of a TApp."""
+    """The effects of an edit of a TApp: on its templates, instances, claims and Services, and over
+    time.
+    """
 
     name: str  # name of the TApp
     namespace: str
@@ -123,7 +125,7 @@ class Forecast:
 
 @dataclass(frozen=True)
 class Assumptions:
-    """Facts that the user or the caller knows and the cluster does not show."""
+    """Facts that a forecast takes for granted, because the cluster does not show them."""
 
     broken: tuple[str, ...] = ()  # images that the simulated kubelets cannot start
     refused: tuple[str, ...] = ()  # the API server's refusal of the edit, from a dry run

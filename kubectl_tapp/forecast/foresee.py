@@ -50,7 +50,16 @@ def forecast(
     now: float,
     assumptions: Assumptions = _NOTHING,
 ) -> Forecast:
-    """Returns the forecast of the edit; a TApp without a uid does not exist yet."""
+    """Returns the forecast of an edit, from a simulation of the TApp after the edit.
+
+    Args:
+        observed: the TApp before the edit, with its objects. Without a uid the TApp does not exist
+            yet.
+        edited: the TApp after the edit.
+        registration: its CompositeController, and the options of the service.
+        now: the time, in seconds since the epoch.
+        assumptions: facts that the cluster does not show.
+    """
     edited, now = _without_server_fields(edited, observed.tapp), in_ticks(now)
     base = Forecast(
         observed.name,
@@ -90,8 +99,8 @@ def forecast(
 def as_running(tapp: Document, registration: Registration, now: float) -> Observed:
     """Returns the objects of a TApp from a file as if it had been running for an hour.
 
-    The rest of its cluster is assumed (`assumed.py`). Raises hooks.wire.decode.WireError if the
-    TApp is invalid.
+    The rest of its cluster is assumed (`assumed.py`). `now` is the time of the result, in seconds
+    since the epoch. Raises hooks.wire.decode.WireError if the TApp is invalid.
     """
     tapp, now = _without_server_fields(tapp, tapp), in_ticks(now)
     nothing = {**tapp, "metadata": {**tapp["metadata"], "uid": None}}
@@ -119,7 +128,12 @@ def as_running(tapp: Document, registration: Registration, now: float) -> Observ
 
 
 def _without_server_fields(edited: Document, live: Document) -> Document:
-    """Returns the TApp with a namespace and the CRD's defaults, without fields that servers set."""
+    """Returns the edited TApp as its author would write it, with a namespace and a number of
+    instances.
+
+    The status and the metadata that only servers set are removed. `live` is the TApp before the
+    edit, whose namespace counts if the edit has none.
+    """
     edited = copy.deepcopy(edited)
     metadata = edited.setdefault("metadata", {})
     metadata.setdefault("namespace", live["metadata"].get("namespace") or "default")
@@ -146,7 +160,9 @@ def _observed_times(observed: Observed, plan: Plan | None) -> Timing:
 
 
 def _paces(live: Document, edited: Document, times: Timing) -> list[tuple[Durations, Document]]:
-    """Returns the times and the body of each template, those of the spec before the edit first."""
+    """Returns the times and the content of each template, those of the spec before the edit
+    first.
+    """
     return [
         (times.pace(name, body), body)
         for tapp in (live, edited)
@@ -155,7 +171,7 @@ def _paces(live: Document, edited: Document, times: Timing) -> list[tuple[Durati
 
 
 def _timing_sentences(edited: Document, times: Timing) -> list[str]:
-    """Returns a sentence for each template about its assumed times and their sources."""
+    """Returns a sentence for each template that says which times the forecast assumes, and why."""
     found = []
     for name, body in template_bodies(edited).items():
         pace = times.pace(name, body)
@@ -171,7 +187,7 @@ def _timing_sentences(edited: Document, times: Timing) -> list[str]:
 
 
 def _quiet_seconds(edited: Document, known: Behaviour) -> float:
-    """Returns after how many seconds without a change the forecast ends."""
+    """Returns the number of seconds without a change after which a simulation ends."""
     spec: dict[str, Any] = edited.get("spec") or {}
     strategy = spec.get("updateStrategy")
     in_place = strategy.get("inPlaceUpdateStrategy") if isinstance(strategy, dict) else None

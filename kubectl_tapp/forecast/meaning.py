@@ -23,10 +23,16 @@ from tapp.words.times import written
 def decide_edit(
     observed: Observed, edited: Document, registration: Registration, now: float
 ) -> tuple[Forecast, list[int]]:
-    """Decides once about the edited TApp, and returns a forecast and the affected instances.
+    """Decides once about the edited TApp, without a simulation.
 
-    The forecast has neither order nor times. Raises hooks.wire.decode.WireError if the edited TApp
-    is invalid.
+    Returns a forecast without order and times, and the numbers of the instances that the edit
+    affects. Raises hooks.wire.decode.WireError if the edited TApp is invalid.
+
+    Args:
+        observed: the TApp before the edit, with its objects.
+        edited: the TApp after the edit.
+        registration: its CompositeController, and the options of the service.
+        now: the time of the decision, in seconds since the epoch.
     """
     # Without these limits the one decision covers all instances, also those that would wait for a
     # later sync or for another instance.
@@ -60,9 +66,10 @@ def _without_order(edited: Document) -> Document:
 
 
 def _updated_together(after: Plan) -> str:
-    """Returns a phrase if several instances off the rolling template are updated together.
+    """Returns a phrase about instances off the rolling template that the edit updates all together.
 
-    Their budget is 100%, unless updateStrategy.forceUpdate.maxUnavailable is set.
+    Their budget is 100%, unless updateStrategy.forceUpdate.maxUnavailable is set. Returns "" if at
+    most one such instance is updated.
     """
     spec = after.world.tapp.spec
     rolling = spec.rolling_name
@@ -79,7 +86,11 @@ def _updated_together(after: Plan) -> str:
 
 
 def affected_instances(before: Plan, after: Plan) -> list[int]:
-    """Returns the instances for which the edit changes the revision or whether they should run."""
+    """Returns the numbers of the instances whose desired state the edit changes, sorted.
+
+    The desired state is the revision of the template, and whether the instance should run. `before`
+    and `after` are the decisions before and after the edit.
+    """
     known, wanted = _desired_states(before), _desired_states(after)
     return sorted(id for id in {*known, *wanted} if known.get(id) != wanted.get(id))
 
@@ -93,7 +104,9 @@ def _desired_states(plan: Plan) -> dict[int, tuple[object, ...]]:
 
 
 def _as_run_log(after: Plan) -> RunLog:
-    """Returns the record of a run that carries out the whole decision at once."""
+    """Returns the record of a simulation in which all decisions of `after` are carried out at
+    once.
+    """
     acts, left = due_writes(after)
     made = [act.instance for act in acts if act.verb == "create" and act.instance is not None]
     # The condition CreationBlocked covers only instances whose pod was requested. The pods that

@@ -36,7 +36,15 @@ _FORCING_RECREATION = (Effect.RECREATE, Effect.RESOURCES, Effect.RESIZE)
 
 @dataclass
 class Outcomes:
-    """Reads the record of one run."""
+    """Computes a forecast from the record of one simulation.
+
+    Attributes:
+        observed: the TApp before the edit, with its objects.
+        edited: the TApp after the edit.
+        before: the decisions before the edit; None if the TApp does not exist yet or is invalid.
+        log: the record of the simulation.
+        now: the time at which the simulation began, in seconds since the epoch.
+    """
 
     observed: Observed
     edited: Document
@@ -45,7 +53,7 @@ class Outcomes:
     now: float
 
     def __post_init__(self) -> None:
-        """Groups the record by instance."""
+        """Groups the writes and decisions in the record by instance."""
         before, log = self.before, self.log
         self._first: dict[int, Instance] = _by_id(before or log.first)
         self._last: dict[int, Instance] = _by_id(log.last)
@@ -61,7 +69,11 @@ class Outcomes:
         self._fields: dict[tuple[str, str], tuple[str, ...]] = {}
 
     def forecast(self, base: Forecast, *, pace: Iterable[str], notes: Iterable[str]) -> Forecast:
-        """Returns `base` with everything that the record shows."""
+        """Returns the forecast `base`, completed with everything that the record shows.
+
+        `pace` are sentences about the assumed times, and `notes` are sentences about other
+        assumptions.
+        """
         log = self.log
         claims = self._claims()
         ids = sorted({*self._first, *self._last, *self._acts})
@@ -171,7 +183,12 @@ class Outcomes:
     def _fields_forcing_recreation(
         self, first: Instance | None, outcome: Outcome, verdict: Verdict | None
     ) -> tuple[str, ...]:
-        """Returns the fields of the template that require a new pod."""
+        """Returns the fields of the template whose change requires a new pod of the instance.
+
+        `first` is the instance before the edit, `outcome` the effect of the edit, and `verdict` the
+        decision that causes the effect. The result is empty if the instance does not get a new pod
+        for its template.
+        """
         if outcome is not Outcome.RECREATED or first is None or first.pod is None:
             return ()
         if verdict is None or verdict.action is not Action.RECREATE:
@@ -197,7 +214,10 @@ class Outcomes:
         return self._fields[key]
 
     def _template_body(self, revision: str, id: int) -> Document | None:
-        """Returns the template of a revision, with the placeholders of this instance filled."""
+        """Returns the content of the template with this revision hash; None if it is not known.
+
+        If the spec before the edit has the template, the placeholders are filled for this instance.
+        """
         templates = self._templates_before
         if templates is not None:
             found = templates.of(id)
@@ -206,7 +226,9 @@ class Outcomes:
         return self._bodies.get(revision)
 
     def _known_bodies(self) -> dict[str, Document]:
-        """Returns revision to template, from the current spec and the ControllerRevisions."""
+        """Returns revision hash -> template, from the spec before the edit and the
+        ControllerRevisions.
+        """
         found: dict[str, Document] = {
             kept["metadata"]["labels"][TEMPLATE_HASH]: kept["data"]["template"]
             for kept in written_by_service(self.observed.revisions)
@@ -219,7 +241,10 @@ class Outcomes:
         return found
 
     def _done_at(self, id: int, done: list[DecidedWrite]) -> float | None:
-        """Returns when the instance changed last after a write, in seconds from now, or None."""
+        """Returns when an instance changed for the last time, in seconds from now.
+
+        `done` are the successful writes to its pod. None if there was no such write.
+        """
         spans = self.log.states.get(id)
         if not done or not spans:
             return None
@@ -309,7 +334,11 @@ class Outcomes:
         return kept | self._effects_on("PersistentVolumeClaim", "grown")
 
     def _effects_on(self, kind: str, updated: str) -> dict[str, str]:
-        """Returns name to `created`, `deleted` or `updated`'s value, for children of a kind."""
+        """Returns the effects on the children of a kind: their names -> `created`, `deleted` or
+        `updated`.
+
+        The parameter `updated` is the word for a child that was updated, such as `grown`.
+        """
         rest = () if self.log.rest is None else self.log.rest.acts
         results = {"create": "created", "delete": "deleted", "update": updated}
         return {

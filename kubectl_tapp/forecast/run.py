@@ -52,12 +52,20 @@ from tapp.world import Options
 
 
 class InProcessHooks:
-    """Stands in for the service: calls its functions, and answers errors as the service does."""
+    """Stands in for the service in a simulation: calls its functions, and answers errors as it
+    does.
+    """
 
     def __init__(
         self, options: Options, clock: Callable[[], float], on_plan: Callable[[Plan], None]
     ) -> None:
-        """`on_plan` is called with the plan of each sync, before the sync is answered."""
+        """Prepares the functions of all hooks.
+
+        Args:
+            options: the options that the service runs with.
+            clock: returns the simulated time, in seconds since the epoch.
+            on_plan: called with the plan of each sync, before the sync is answered.
+        """
         # The error of the last request; empty if the request was answered.
         self.refused = ""
         self._options = options
@@ -72,7 +80,11 @@ class InProcessHooks:
         }
 
     def post(self, url: str, body: bytes, seconds: float) -> HttpResponse:  # noqa: ARG002
-        """Answers one call; the last part of the URL names the hook."""
+        """Answers one call of a hook. The last part of the URL names the hook.
+
+        A request that the service would refuse gets the code 400 or 503, and its error is kept in
+        `refused`.
+        """
         try:
             answer = self._answers[url.rpartition("/")[2]](body)
         except WireError as error:
@@ -100,12 +112,21 @@ SYNC_DELAY = 3 * TICK
 
 
 class Run:
-    """One run: a simulated cluster with copies of the real objects, and its record."""
+    """One simulation of a TApp: a simulated cluster with copies of the real objects, and its
+    record.
+    """
 
     def __init__(
         self, observed: Observed, registration: Registration, behaviour: Behaviour, now: float
     ) -> None:
-        """Builds the simulated cluster at the time `now`, in seconds since the epoch."""
+        """Builds the simulated cluster at the time `now`, in seconds since the epoch.
+
+        Args:
+            observed: the TApp with its objects, which are copied.
+            registration: its CompositeController, and the options of the service.
+            behaviour: the times and failures of the simulated kubelets.
+            now: the time at which the simulation begins.
+        """
         self.log = RunLog()
         self._name = observed.name
         self._states: dict[int, tuple[str, str]] = {}
@@ -136,11 +157,14 @@ class Run:
 
     @property
     def now(self) -> float:
-        """The simulated time, in seconds since the epoch."""
+        """The time that the simulation has reached, in seconds since the epoch."""
         return self.world.clock.unix()
 
     def apply(self, edited: Document) -> None:
-        """Writes the edited TApp as its author would; raises ApiError if the write is refused."""
+        """Writes the edited TApp to the simulated cluster, as its author would.
+
+        Raises ApiError if the simulated API server refuses the write.
+        """
         cluster, metadata = self.world.cluster, edited["metadata"]
         kind = self.world.kinds.of(edited)
         live = cluster.find(kind, metadata["namespace"], metadata["name"])
@@ -151,11 +175,12 @@ class Run:
         cluster.update(kind, with_meta({**live, "spec": edited.get("spec")}, **parts))
 
     def play(self, edited: Document, patience: float) -> RunLog:
-        """Writes the edited TApp, and runs the cluster until `patience` seconds without a change.
+        """Writes the edited TApp, runs the simulation, and returns its record.
 
-        Of a long rollout only the first updates are simulated (`turns.py`). Updates that are under
-        way are then completed while the TApp is paused, and another decision tells what happens to
-        the other instances. Raises ApiError if the write is refused.
+        The simulation ends after `patience` seconds without a change. Of a long rollout only the
+        first updates are simulated (`turns.py`). Updates that are under way are then completed
+        while the TApp is paused, and another decision tells what happens to the other instances.
+        Raises ApiError if the write is refused.
         """
         log = self.log
         self.apply(edited)
@@ -173,9 +198,10 @@ class Run:
         return log
 
     def _follow(self, patience: float, until: Callable[[], bool]) -> None:
-        """Runs until `until` returns True or nothing more happens.
+        """Lets simulated time pass until `until` returns True or nothing more happens.
 
-        Nothing more happens if no event is due, or after `patience` seconds without a change.
+        Nothing more happens if no timer is due, after `patience` seconds without a change, or at
+        the end of `MAX_SECONDS`.
         """
         clock, log = self.world.clock, self.log
         count = len(self.world.writes)
@@ -193,8 +219,9 @@ class Run:
     def _remaining_updates(self, edited: Document, stopped: float) -> RemainingUpdates:
         """Decides once more, without the pause, about the instances that were not updated yet.
 
-        Writes to these instances since the pause are removed from the record, because they only
-        undo the preparations of an update.
+        Returns these updates, and an estimate of the seconds that they take. Writes to these
+        instances since the pause are removed from the record, because they only undo the
+        preparations of an update. `stopped` is the time of the pause.
         """
         played, self._is_last_decision = self._plan, True
         self.apply(edited)
@@ -296,7 +323,7 @@ def _objects(observed: Observed) -> list[Document]:
 def _namespace(observed: Observed) -> Document:
     """Returns a Namespace for the simulation if the user may not read the real one.
 
-    The uid is that in the owner references of the claims, so that the claims keep their owner.
+    Its uid is the one in the owner references of the claims, so that the claims keep their owner.
     """
     name = observed.tapp["metadata"]["namespace"]
     owners = [
@@ -311,9 +338,10 @@ def _namespace(observed: Observed) -> Document:
 
 
 def _policies(pods: list[Document]) -> list[Policy]:
-    """Returns the admission policy that the pods show: one that removes `spec` from an annotation.
+    """Returns the admission policies that the cluster seems to have: `lean_pods`, or none.
 
-    The annotation is Metacontroller's record of what it applied last.
+    This policy removes `spec` from the annotation in which Metacontroller records what it applied
+    last. So it is assumed if no pod has `spec` in this annotation.
     """
     applied = [
         pod["metadata"].get("annotations", {}).get(LAST_APPLIED)
@@ -324,16 +352,19 @@ def _policies(pods: list[Document]) -> list[Policy]:
 
 
 def _pod_status_is_written(observed: Observed) -> bool:
-    """Returns True unless a condition says that nobody writes the pods' status."""
+    """Returns False if a condition of the TApp says that nobody writes the pods' status, or else
+    True.
+    """
     found = conditions_by_type(observed.tapp).get("PodStatusNotWritten") or {}
     return found.get("status") != "True"
 
 
 def silent_nodes(observed: Observed, controller: Document, now: float) -> frozenset[str]:
-    """Returns the nodes that have stopped reporting.
+    """Returns the names of the nodes that have stopped reporting, as the pods on them show.
 
     A node is left out if one of its pods is Ready: such a node reports, although a readiness gate
-    that was opened a moment ago looks like a silent node.
+    that was opened a moment ago looks like a silent node. `controller` is the CompositeController
+    of the TApp, and `now` is in seconds since the epoch.
     """
     if not observed.pods:
         return frozenset()
