@@ -90,10 +90,13 @@ def run(
     clock: Callable[[], float] = time.time,
     sleep: Callable[[float], None] = time.sleep,
 ) -> int:
-    """Runs one command line and returns its exit code.
+    """Runs one command line and returns its exit code. Each error ends with one sentence on stderr.
 
-    Each error ends with one sentence on standard error. `runner` runs kubectl, `clock` returns the
-    time in seconds and `sleep` waits; tests replace all three.
+    Args:
+        arguments: the words after `kubectl tapp`.
+        runner: runs kubectl; None runs the program itself.
+        clock: returns the time in seconds since the epoch.
+        sleep: waits for a number of seconds.
     """
     completing = "_KUBECTL_TAPP_COMPLETE" in os.environ or any(
         word in _COMPLETION for word in arguments
@@ -126,7 +129,10 @@ def run(
 
 
 def exit_code_after_flush(code: int) -> int:
-    """Flushes standard output and returns the exit code, which changes if the flush fails."""
+    """Flushes standard output, and returns the exit code of the process.
+
+    That is `code`, unless the flush fails: then the exit code reports the failure.
+    """
     error = flush_output()
     if isinstance(error, BrokenPipeError):
         return code or PIPE_CLOSED
@@ -137,7 +143,9 @@ def exit_code_after_flush(code: int) -> int:
 
 @cache
 def command() -> Any:
-    """Returns the parser. It is built only once in a process, because that takes time."""
+    """Returns the parser of the command line. It is built once in a process, because that takes
+    time.
+    """
     return typer.main.get_command(app)
 
 
@@ -154,7 +162,10 @@ def _usage(error: Any) -> int:
 
 
 def _end_quietly() -> int:
-    """Ends without a message, because the reader of the output has read enough."""
+    """Drops all further output and returns the exit code for a closed pipe.
+
+    No message is printed, because the reader of the output has read enough.
+    """
     discard_output()
     return PIPE_CLOSED
 

@@ -25,7 +25,7 @@ _MAX_REFUSALS = 5  # The most refused writes that are listed
 
 @dataclass(frozen=True)
 class Write:
-    """One write of Metacontroller to a child, as an audit log would show it."""
+    """One write of Metacontroller to a child in the simulation, as an audit log would show it."""
 
     at: float  # seconds since the epoch; in a `Forecast` seconds from now
     verb: str  # `create`, `update`, `delete` or `status`
@@ -38,7 +38,7 @@ class Write:
 
 @dataclass(frozen=True)
 class DecidedWrite(Write):
-    """One write with the decision that caused it."""
+    """One write in the simulation, with the decision of the service that caused it."""
 
     instance: int | None = None  # number of the pod's instance; None for other children
     verdict: Verdict | None = None  # the decision about the instance
@@ -46,7 +46,7 @@ class DecidedWrite(Write):
 
 @dataclass(frozen=True)
 class RemainingUpdates:
-    """Updates that were not simulated, because they repeat the simulated ones."""
+    """Updates of a long rollout that were not simulated, because they repeat the simulated ones."""
 
     # the writes that follow, according to one more decision; their times mean nothing
     acts: tuple[DecidedWrite, ...]
@@ -55,13 +55,19 @@ class RemainingUpdates:
 
     @property
     def ids(self) -> list[int]:
-        """Numbers of the instances."""
+        """The numbers of the instances that these updates concern."""
         return [act.instance for act in self.acts if act.instance is not None]
 
 
 @dataclass
 class RunLog:
-    """The record of one run."""
+    """The record of one simulation: decisions, writes, and the states of the instances over time.
+
+    Attributes:
+        first: the first plan of the service; None if the service has made none.
+        last: the last plan of the service; None if the service has made none.
+        gave_up: True if the simulation was stopped at its time limit.
+    """
 
     # when the number of unavailable instances changed, and the new number
     looks: list[tuple[float, int]] = field(default_factory=list)
@@ -78,12 +84,15 @@ class RunLog:
 
 
 def unavailable(plan: Plan) -> int:
-    """Returns the number of instances that should run and are not available."""
+    """Returns the number of instances that should run and are not available, by this plan."""
     return plan.budgets.should_run - len(plan.available)
 
 
 def stuck_sentences(log: RunLog) -> list[str]:
-    """Returns sentences about instances that do not reach their goal, and about refused writes."""
+    """Returns sentences about instances that do not reach their goal, and about refused writes.
+
+    Instances that a user lets wait on purpose are left out, by a pause or a hold.
+    """
     last = log.last
     if last is None:
         return []
@@ -110,7 +119,10 @@ def stuck_sentences(log: RunLog) -> list[str]:
 
 
 def paused_sentences(log: RunLog) -> list[str]:
-    """Returns a sentence about the instances that wait because updates are paused."""
+    """Returns a list with one sentence about the instances that wait because updates are paused.
+
+    The list is empty if there are no such instances.
+    """
     last = log.last
     cases = [] if last is None else last.notable
     ids = ids_of(case for case in cases if case.decision.reason is Reason.PAUSED)
@@ -126,10 +138,10 @@ _VERBS = {
 
 
 def due_writes(after: Plan) -> tuple[list[DecidedWrite], dict[int, Verdict]]:
-    """Returns the writes for everything that is due, and the instances for which nothing is due.
+    """Returns the writes for everything that is due by this plan, and what is not due.
 
-    An update that waits for its budget counts as due, because it happens without help. Each
-    remaining instance comes with its decision, which has the reason.
+    The second result maps the other instances that are not up to date to their decision, which has
+    the reason. An update that waits for its budget counts as due, because it happens without help.
     """
     acts, left = [], dict[int, Verdict]()
     for case in after.notable:

@@ -26,7 +26,10 @@ _TYPES: dict[str, tuple[type, ...]] = {
 
 
 def mistakes(tapp: Document) -> tuple[str, ...]:
-    """Returns sentences about mistakes for which an API server would refuse the TApp."""
+    """Returns sentences about mistakes for which an API server would refuse the TApp.
+
+    If there are many, the last sentence is the number of the others.
+    """
     versions = shipped.manifest(shipped.DEFINITION)["spec"]["versions"]
     schema = versions[0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
     found: list[str] = list(_value_mistakes("spec", tapp.get("spec"), schema))
@@ -45,7 +48,10 @@ def mistakes(tapp: Document) -> tuple[str, ...]:
 
 
 def _value_mistakes(path: str, value: Any, schema: Document) -> Iterator[str]:
-    """Yields the mistakes of a value; null is ignored, because the API server drops most nulls."""
+    """Yields the mistakes of a value by its OpenAPI schema, with the path of each.
+
+    A null is ignored, because the API server drops most nulls.
+    """
     if value is None:
         return
     if schema.get("x-kubernetes-int-or-string"):

@@ -28,7 +28,11 @@ _POD = "a pod with its name exists already"
 
 
 def with_existing_children(cluster: ClusterAccess, tapp: Document, found: Forecast) -> Forecast:
-    """Returns the forecast, corrected for existing pods and claims that are not the TApp's."""
+    """Returns the forecast, corrected for pods and claims that exist already and are not the
+    TApp's.
+
+    `tapp` is the TApp before the edit. Without a uid it does not exist yet.
+    """
     name, space = found.name, found.namespace
     rest = () if found.rest is None else found.rest.instances
     ids = [x.id for x in found.instances if x.outcome is Outcome.CREATED or x.id in rest]
@@ -74,7 +78,9 @@ def _it_or_each(names: Sized) -> str:
 def _look_up(
     cluster: ClusterAccess, resource: str, names: list[str], space: str
 ) -> list[Document] | str:
-    """Returns the existing objects with these names, or why they cannot be read."""
+    """Returns the objects with these names that exist, or a sentence that says why they are
+    unreadable.
+    """
     if not names:
         return []
     if len(names) <= _MAX_NAMED:
@@ -87,9 +93,9 @@ def _look_up(
 
 
 def _owner_phrase(item: Document, tapp: Document) -> str:
-    """Returns who owns the object and how the TApp can adopt it.
+    """Returns a phrase that says who owns an object and how the TApp can adopt the object.
 
-    The text is empty if the object belongs to the TApp.
+    Returns "" if the object belongs to the TApp.
     """
     text, metadata = ownership_advice(item, tapp), tapp["metadata"]
     controller = controller_of(item["metadata"].get("ownerReferences"))
@@ -101,7 +107,11 @@ def _owner_phrase(item: Document, tapp: Document) -> str:
 
 
 def _without_creations(found: Forecast, pods: Mapping[int, str], claims: Iterable[str]) -> Forecast:
-    """Returns the forecast without the creation of these pods and claims."""
+    """Returns the forecast without the creation of pods and claims whose names are taken.
+
+    `pods` maps instance numbers to phrases about the owner of the existing pod; such an instance
+    waits. `claims` are names; an existing claim is kept.
+    """
     kept = dict.fromkeys(claims, "kept")
 
     def instance(each: InstanceForecast) -> InstanceForecast:

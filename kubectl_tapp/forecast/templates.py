@@ -20,7 +20,7 @@ _OF_TEMPLATES = ("template", "templatePool")
 
 
 def read_spec(tapp: Document) -> TAppSpec | None:
-    """Returns the spec as the service reads it, or None if it is invalid."""
+    """Returns the spec of a TApp as the service parses it, or None if the spec is invalid."""
     try:
         return TAppSpec.model_validate(tapp.get("spec") or {})
     except ValidationError:
@@ -28,7 +28,10 @@ def read_spec(tapp: Document) -> TAppSpec | None:
 
 
 def template_bodies(tapp: Document) -> dict[str, Document]:
-    """Returns name to pod template, for all valid templates of the spec."""
+    """Returns template name -> content, for all well-formed templates of the spec.
+
+    The result is empty if the spec is invalid.
+    """
     spec = read_spec(tapp)
     if spec is None:
         return {}
@@ -42,7 +45,7 @@ def template_bodies(tapp: Document) -> dict[str, Document]:
 
 
 def templates_of(tapp: Document) -> Templates | None:
-    """Returns the templates of the instances, or None if the spec is invalid."""
+    """Returns the templates of a TApp, filled for each instance, or None if the spec is invalid."""
     spec, meta = read_spec(tapp), tapp["metadata"]
     return (
         None if spec is None else resolve_templates(spec, meta["name"], meta.get("namespace") or "")
@@ -50,7 +53,7 @@ def templates_of(tapp: Document) -> Templates | None:
 
 
 def template_changes(observed: Observed, edited: Document) -> tuple[TemplateChange, ...]:
-    """Returns the templates that the edit adds, removes or changes."""
+    """Returns the templates that the edit adds, removes or changes, sorted by name."""
     exists = bool(observed.tapp["metadata"].get("uid"))
     before = template_bodies(observed.tapp) if exists else {}
     after = template_bodies(edited)
@@ -69,7 +72,10 @@ def template_changes(observed: Observed, edited: Document) -> tuple[TemplateChan
 
 
 def other_fields(before: Document, after: Document) -> tuple[tuple[str, Any, Any], ...]:
-    """Returns the fields outside the templates that the edit changes: path, old and new value."""
+    """Returns the fields outside the templates that the edit changes: path, old and new value.
+
+    All fields count as new if `before` has no uid, because the TApp does not exist yet.
+    """
     exists = bool(before["metadata"].get("uid"))
     old, new = (_without_templates(tapp.get("spec")) for tapp in (before, after))
     if not exists:
@@ -87,10 +93,10 @@ def _without_templates(spec: Any) -> Document:
 
 
 def unaffected_children(before: Document, after: Document) -> tuple[str, ...]:
-    """Returns sentences about changes that do not affect existing pods or claims.
+    """Returns sentences about changes of the spec that do not affect existing pods or claims.
 
-    Larger claims are left out, because the decisions report these. A TApp without a uid does not
-    exist yet, so that everything is new.
+    Larger claims are left out, because the service's decisions report them. The result is empty if
+    `before` has no uid: then the TApp does not exist yet, and everything is new.
     """
     old, new = read_spec(before), read_spec(after)
     if not before["metadata"].get("uid") or old is None or new is None:

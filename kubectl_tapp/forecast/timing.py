@@ -29,7 +29,7 @@ _CREATION_DELAY = 5.0  # Seconds that may pass between the end of a pod and the 
 
 @dataclass(frozen=True)
 class Durations:
-    """Durations of one template's instances, in seconds."""
+    """The durations that a forecast assumes for the instances of one template, in seconds."""
 
     begin: float  # from a pod's creation until its containers run
     ready: float  # from then until the pod is Ready
@@ -41,7 +41,7 @@ class Durations:
 
     @property
     def start(self) -> float:
-        """Seconds from a pod's creation until it is Ready."""
+        """Seconds from the creation of a pod until the pod is Ready."""
         return self.begin + self.ready
 
 
@@ -50,13 +50,17 @@ Samples = dict[str, list[float]]  # Observed times in seconds, by the names of `
 
 @dataclass
 class Timing:
-    """The observed times, for each template and for all templates together."""
+    """The times that were observed in the TApp's pods, for each template and for all together."""
 
     by_template: dict[str, Samples] = field(default_factory=dict)
     all: Samples = field(default_factory=lambda: _merged(()))
 
     def pace(self, template: str, body: Document) -> Durations:
-        """Returns the durations of a template's instances; `body` is the pod template."""
+        """Returns the durations that a forecast assumes for the instances of a template.
+
+        `body` is the content of the template. A template without samples gets those of all
+        templates; without any samples, the assumed times are returned.
+        """
         own = self.by_template.get(template, {})
         probed = any(
             "readinessProbe" in item or "startupProbe" in item
@@ -76,7 +80,9 @@ class Timing:
 
 
 def timing(observed: Observed, templates: dict[str, str]) -> Timing:
-    """Reads the times of all pods; `templates` maps the name of a pod to its template."""
+    """Returns the times that the pods of a TApp show. `templates` maps pod names to template
+    names.
+    """
     samples = [
         (templates.get(pod["metadata"]["name"], ""), _samples_of(pod)) for pod in observed.pods
     ]
@@ -114,9 +120,10 @@ def _samples_of(pod: Document) -> Samples:
 
 
 def _end_of_replaced(pod: Document, container: Document) -> float | None:
-    """Returns when the predecessor of a container ended, if an update in place replaced it.
+    """Returns when the predecessor of a container ended, if an update in place has replaced it.
 
-    Returns None if no update has replaced a container.
+    The time is in seconds since the epoch. None if the predecessor ended for another reason, or if
+    there is none. `container` is the status of the container.
     """
     annotations = pod["metadata"].get("annotations") or {}
     record = read_annotation(objects.decode_record, annotations.get(IN_PLACE_UPDATE))
@@ -133,7 +140,10 @@ def _grace(spec: Document) -> float:
 
 
 def _ready_since(pod: Document) -> float | None:
-    """Returns when all containers became ready; readiness gates are not part of a start."""
+    """Returns when all containers of a pod became ready, in seconds since the epoch, or None.
+
+    Readiness gates are left out, because they are not part of a start.
+    """
     known = conditions_by_type(pod)
     ready = known.get("ContainersReady") or known.get("Ready") or {}
     return _parsed_time(ready.get("lastTransitionTime")) if ready.get("status") == "True" else None
@@ -142,10 +152,11 @@ def _ready_since(pod: Document) -> float | None:
 def _add_sample(
     samples: list[float], before: float | None, after: float | None, most: float = LONGEST
 ) -> None:
-    """Adds the seconds between two times as a sample, if they are plausible.
+    """Adds the seconds between the times `before` and `after` to the samples, if they are
+    plausible.
 
     A sample is at most `most` seconds long. An interval that is longer by more than
-    `_CREATION_DELAY` has another cause and is ignored.
+    `_CREATION_DELAY` has another cause and is ignored. None as a time means that it is unknown.
     """
     if (
         before is not None

@@ -21,7 +21,7 @@ _UPDATE_FOLLOWS = (*DELAYED, Reason.PULLING)
 
 
 def waiting_for_update(plan: Plan) -> list[Instance]:
-    """Returns the available instances that are still to be updated."""
+    """Returns the available instances whose update has still to begin."""
     return [
         case.instance
         for case in plan.notable
@@ -32,7 +32,7 @@ def waiting_for_update(plan: Plan) -> list[Instance]:
 
 @dataclass
 class SimulatedUpdates:
-    """The simulated updates, grouped by their budget."""
+    """The updates that a simulation has carried out, grouped by the budget that allowed them."""
 
     # name of the budget to seconds for each instance, after `is_repeating` was True
     pace: dict[str, float] = field(default_factory=dict)
@@ -45,9 +45,9 @@ class SimulatedUpdates:
     def is_repeating(self, plan: Plan) -> bool:
         """Returns True if the remaining updates only repeat those simulated so far.
 
-        That is so if two conditions hold. Each budget that instances wait for was used
-        `SIMULATED_BUDGETS` times. Each template and image that they wait for has started in some
-        instance, because a new one might fail.
+        Takes note of the updates that `plan` begins. The result is True if two conditions hold.
+        Each budget that instances wait for was used `SIMULATED_BUDGETS` times. Each template and
+        image that they wait for has started in some instance, because a new one might fail.
         """
         for case in plan.notable:
             instance = case.instance
@@ -72,7 +72,10 @@ class SimulatedUpdates:
         return long
 
     def seconds(self, plan: Plan) -> float:
-        """Returns the seconds for the waiting instances; different budgets are used in parallel."""
+        """Returns an estimate of the seconds until all waiting instances are updated.
+
+        `is_repeating` has returned True before. Different budgets are used in parallel.
+        """
         rows = grouped((_budget_name(plan, each), each.id) for each in waiting_for_update(plan))
         return max((self.pace.get(name, 0.0) * len(ids) for name, ids in rows.items()), default=0.0)
 

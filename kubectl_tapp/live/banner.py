@@ -24,14 +24,19 @@ _MAX_CAUSES, _MAX_CHARACTERS = 3, 120  # Causes in the sentence, and characters 
 
 @dataclass(frozen=True)
 class Banner:
-    """The banner of a TApp; both fields are empty if its rollout is not stuck."""
+    """The text at the top of the page that says why a rollout is stuck; empty if it is not
+    stuck.
+    """
 
     sentence: str = ""
     words: tuple[str, ...] = ()  # sentences with the words of others, one for each cause
 
 
 def banner(view: Inspection, known: Progress) -> Banner:
-    """Returns the banner of a TApp; it is empty if the rollout may make progress."""
+    """Returns the banner of a TApp; it is empty if the rollout may make progress.
+
+    `known` is the progress that was computed from the same inspection.
+    """
     stuck = known.stuck_reason(None) if known.answered else ""
     if not stuck:
         return Banner()
@@ -63,7 +68,10 @@ _AVAILABLE = ("is not available", "are not available")
 
 
 def _cause(view: Inspection, id: int) -> tuple[str, _Effect]:
-    """Returns why an instance is blocked, in the page's words, and the effect on the instance."""
+    """Returns why an instance is blocked, in the page's words, and the effect on the instance.
+
+    The caller has checked that the instance is blocked.
+    """
     pod = view.pod(id)
     if pod is not None:
         images = _images(pod)
@@ -79,7 +87,11 @@ def _cause(view: Inspection, id: int) -> tuple[str, _Effect]:
 
 
 def _container_cause(status: Document, name: str, image: str) -> tuple[str, _Effect] | None:
-    """Returns the cause that a container's status shows, or None."""
+    """Returns the cause that the status of a container shows, and its effect; None if it shows
+    none.
+
+    `name` and `image` are those of the container, for the text.
+    """
     state = status.get("state") or {}
     waiting = state.get("waiting") or {}
     reason, message = str(waiting.get("reason") or ""), str(waiting.get("message") or "").lower()

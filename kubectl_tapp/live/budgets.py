@@ -9,7 +9,9 @@ from tapp.words.ranges import id_list, name_list
 
 
 def budget_model(view: Inspection) -> dict[str, Any]:
-    """Returns the numbers of the rolling budget, and sentences about all budgets that apply."""
+    """Returns the numbers of the rolling budget for its bar, and sentences about all budgets that
+    apply.
+    """
     plan, serving = view.plan, view.serving
     rolling, other = limits(plan)
     updated = set(view.updated_now)
@@ -46,7 +48,11 @@ def budget_model(view: Inspection) -> dict[str, Any]:
 
 
 def _sentence(limit: Limit, whose: str, serving: int) -> str:
-    """Returns the field with its value, its group, and the number that it demands."""
+    """Returns a sentence about a budget: its field, its value, and how many have to stay available.
+
+    `whose` names the template or templates of the budget, and `serving` is the number of available
+    instances.
+    """
     if limit.allowed is None:
         return limit.problem
     name = limit.name.removeprefix("spec.updateStrategy.")

@@ -52,10 +52,14 @@ _KEYED = ("tiles", "rows", "log")  # Parts of a model whose items change one by 
 
 
 class Follower(ABC):
-    """Keeps one model up to date in its own thread, as long as a page asks for changes."""
+    """Keeps the values that a page shows (the *model*) up to date, in a thread of its own.
+
+    A subclass watches objects and calls `publish` after each change. The thread ends if no page has
+    asked for changes for some time, or when `stop` is called.
+    """
 
     def __init__(self, session: Session) -> None:
-        """Starts the thread."""
+        """Starts the thread, which reads the cluster with the options of `session`."""
         self.session = session
         self.model: dict[str, Any] = {}
         self._lock = threading.Lock()
@@ -69,7 +73,9 @@ class Follower(ABC):
 
     @property
     def is_read(self) -> bool:
-        """True until the follower is stopped or no page has asked for long enough."""
+        """True while a page still asks for changes: the last request is recent, and `stop` was not
+        called.
+        """
         return time.monotonic() <= self._read_until and not self._stopped.is_set()
 
     def stop(self) -> None:
@@ -80,7 +86,10 @@ class Follower(ABC):
             each.stop()
 
     def publish(self, **parts: Any) -> None:
-        """Replaces these parts of the model, and records what differs as one change."""
+        """Replaces parts of the model, by their names, and records the differences as one change.
+
+        Nothing is recorded if all parts are as before.
+        """
         with self._lock:
             change: dict[str, Any] = {}
             for key, value in parts.items():
@@ -97,10 +106,12 @@ class Follower(ABC):
                 self._number += 1
 
     def since(self, version: str, *, hidden: bool = False) -> dict[str, Any]:
-        """Returns the changes since `version`, in order, and the version that they lead to.
+        """Returns the changes since a version of the model, in order, and the version that they
+        lead to.
 
-        If `version` is empty, too old, or of another follower, the only change is the whole model.
-        `hidden` is True if nobody sees the tab of the page, so that the page polls less often.
+        If `version` is empty, too old, or of another follower, the only change is the complete
+        model. `hidden` is True if nobody sees the tab of the page, so that the page polls less
+        often and the follower has to wait longer for the next request.
         """
         with self._lock:
             until = time.monotonic() + (_IDLE_HIDDEN if hidden else _IDLE_VISIBLE)
@@ -126,7 +137,7 @@ class Follower(ABC):
 
     @abstractmethod
     def _watch_and_look(self) -> None:
-        """Starts the watches and looks at the objects until a watch ends.
+        """Starts the watches, reads the objects, and publishes the model until a watch ends.
 
         The thread calls this method again after a pause.
         """
@@ -137,9 +148,10 @@ class Follower(ABC):
         return watched
 
     def _look_after_changes(self, look: Callable[[], None]) -> None:
-        """Calls `look` after each change until a watch ends.
+        """Calls `look`, which publishes the model, after each change until a watch ends.
 
-        Raises CommandError if a watch ended with an error.
+        Between two calls at most `_MAX_PAUSE` seconds pass. Raises CommandError if a watch ended
+        with an error.
         """
         while self.is_read and not any(each.ended for each in self._watched):
             self._changed.clear()
@@ -154,7 +166,10 @@ class Follower(ABC):
 
 
 class FollowedList(Follower):
-    """The rows of all TApps that the user may list: in all namespaces, or in the current one."""
+    """Keeps the list of TApps on the page up to date.
+
+    The list has all TApps that the user may list: in all namespaces, or in the current namespace.
+    """
 
     def _watch_and_look(self) -> None:
         cluster = self.session.cluster
@@ -183,7 +198,10 @@ class FollowedTApp(Follower):
     """Keeps the model of one TApp up to date: its instances, children, Events and timeline."""
 
     def __init__(self, session: Session, namespace: str, name: str) -> None:
-        """`session` may be of another namespace; the follower uses `namespace`."""
+        """Starts the thread for the TApp `name` in `namespace`.
+
+        The namespace of `session` is not used.
+        """
         self._name, self._asked = name, 0.0
         self.view: Inspection | None = None
         self._log: dict[str, model.Model] = {}
@@ -192,7 +210,14 @@ class FollowedTApp(Follower):
     def add_to_timeline(
         self, text: str, ids: str = "", key: str = "", at: float | None = None
     ) -> None:
-        """Adds an entry to the timeline of the TApp."""
+        """Adds an entry to the timeline of the TApp, which the page shows.
+
+        Args:
+            text: the text of the entry.
+            ids: the instances that the entry is about, such as `0-3,7`; empty for the whole TApp.
+            key: an entry with the same key is replaced; empty for a new entry.
+            at: the time of the entry, in seconds since the epoch; None for now.
+        """
         at = self.session.now() if at is None else at
         log = {**self._log, key or f"{at}{ids}{text}": {"at": at, "text": text, "ids": ids}}
         self._log = dict(sorted(log.items(), key=lambda it: float(it[1]["at"]))[-_MAX_TIMELINE:])
@@ -271,9 +296,9 @@ class FollowedTApp(Follower):
         self._look_after_changes(look)
 
     def why(self, id: int) -> model.Model:
-        """Returns the explanation of one instance, with the Events of its pod.
+        """Returns the explanation of one instance, with the Events of its pod, for the page.
 
-        Raises CommandError if the TApp has no such instance.
+        Raises CommandError if the TApp has no such instance, or if its objects were not read yet.
         """
         if self.view is None or id not in self.view.cases:
             raise CommandError(f"there is no instance {id} now")
@@ -285,19 +310,23 @@ class FollowedTApp(Follower):
 
 
 class Followers:
-    """The followers of one server, one for each list or TApp that a page shows."""
+    """Starts, shares and stops the followers of one web server.
+
+    A follower is a thread that keeps the values on a page up to date. There is one for the list of
+    TApps, and one for each TApp that a page shows; all pages share them.
+    """
 
     def __init__(self, session: Session) -> None:
-        """Starts without followers."""
+        """Starts no follower yet. The followers read the cluster with the options of `session`."""
         self._session, self._lock = session, threading.Lock()
         self._known: dict[tuple[str, str], Follower] = {}
 
     def all_tapps(self) -> Follower:
-        """Returns the follower of all TApps."""
+        """Returns the follower of the list of TApps; starts it if it does not run."""
         return self._follower(("", ""), lambda: FollowedList(self._session))
 
     def one_tapp(self, namespace: str, name: str) -> FollowedTApp:
-        """Returns the follower of one TApp."""
+        """Returns the follower of one TApp; starts it if it does not run."""
         found = self._follower(
             (namespace, name), lambda: FollowedTApp(self._session, namespace, name)
         )
@@ -310,6 +339,6 @@ class Followers:
             return self._known.setdefault(key, self._known.get(key) or begin())
 
     def stop(self) -> None:
-        """Stops all followers."""
+        """Stops all followers, at the end of the server."""
         for each in self._known.values():
             each.stop()

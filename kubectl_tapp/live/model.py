@@ -45,7 +45,9 @@ _KINDS_BY_STATUS = {
 
 
 def list_row(tapp: Document) -> Model:
-    """Returns the row of a TApp in the list, computed from the TApp alone, without its pods."""
+    """Returns the row of a TApp in the page's list, computed from the TApp alone, without its
+    pods.
+    """
     metadata, status = tapp["metadata"], tapp.get("status") or {}
     observed, known = Observed(tapp), conditions_by_type(tapp)
     strip: list[list[Any]] = []
@@ -77,7 +79,10 @@ def _kind_from_status(row: Row) -> str:
 
 
 def model_from_status(observed: Observed) -> Model:
-    """Returns the model of a TApp whose pods the user may not read, from the TApp's status."""
+    """Returns the values that the page shows of a TApp if the user may not read its pods.
+
+    They come from the status of the TApp.
+    """
     tiles = {
         row.id: {"state": row.state, "kind": _kind_from_status(row), "template": row.template}
         for row in rows_of_status(observed)
@@ -87,7 +92,11 @@ def model_from_status(observed: Observed) -> Model:
 
 
 def model_of(view: Inspection, entries: Iterable[HistoryEntry]) -> Model:
-    """Returns the model of a TApp: its instances, budget, templates, history and notices."""
+    """Returns the values that the page shows of a TApp: instances, budget, templates, history,
+    notices.
+
+    `entries` are the revisions of its templates, oldest first.
+    """
     plan, tapp, spec = view.plan, view.observed.tapp, spec_of(view.observed.tapp)
     known, document = Progress(view), status_document(view)
     kinds = _kinds(view)
@@ -164,7 +173,11 @@ def _images(template: Document | None) -> dict[str, str]:
 
 
 def explanation_of(view: Inspection, id: int, events: Iterable[Document]) -> Model:
-    """Returns the explanation of one instance: its verdict, its containers and its Events."""
+    """Returns the explanation of one instance: its decision, its containers and its Events.
+
+    `events` are the Events about its pod. If there are none, the warnings of the inspection are
+    used.
+    """
     pod = view.pod(id) or {}
     known = (pod.get("status") or {}).get("containerStatuses") or []
     images = _images(pod)
@@ -195,9 +208,10 @@ def timeline_entry(event: Document) -> Model:
 def tile_changes(
     before: Mapping[int, Model] | None, after: Mapping[int, Model]
 ) -> Iterator[tuple[str, str]]:
-    """Yields the instances whose tiles changed alike, with the change as text.
+    """Yields the instances whose tiles on the page changed alike, with the change as text.
 
-    `before` is None for the first look, which has no changes.
+    `before` and `after` map instance numbers to tiles. `before` is None for the first look, which
+    has no changes.
     """
     known = after if before is None else before
     texts = ({id: _tile_text(tile) for id, tile in tiles.items()} for tiles in (known, after))

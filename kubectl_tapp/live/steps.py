@@ -25,9 +25,11 @@ _PLACES = {Remedy.WHY: "choose its tile", Remedy.DESCRIBE: "the timeline below s
 
 
 def next_steps(view: Inspection, vain: Mapping[str, str]) -> dict[str, Any]:
-    """Returns the texts of the advice, and a button for each change that the texts name.
+    """Returns the texts of the advice for the page, and a button for each change that the texts
+    name.
 
-    `vain` are the changes that have no effect now.
+    `vain` maps the changes that have no effect now to the reasons. Advice and buttons leave them
+    out.
     """
     advice = advice_now(view)
 
@@ -51,7 +53,9 @@ def next_steps(view: Inspection, vain: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _values(view: Inspection, remedy: Remedy) -> dict[str, str | bool]:
-    """Returns the values that the dialog of a remedy is filled with."""
+    """Returns the values with which the dialog of a remedy is filled in; empty for most
+    remedies.
+    """
     if remedy is Remedy.RELEASE:
         return {"ids": ranges(held_instances(view))}
     if remedy is not Remedy.BUDGET:

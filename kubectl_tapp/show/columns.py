@@ -20,7 +20,11 @@ _SHORTENED_AT_START = frozenset({"IMAGE", "IMAGES"})
 
 
 def plain_table(heads: Mapping[str, bool], rows: Iterable[Sequence[str | Text]]) -> Table:
-    """Returns a table; `heads` maps each heading to whether its column may wrap lines."""
+    """Returns a table with these headings and rows.
+
+    `heads` maps each heading to True if the cells of its column may be wrapped into several lines,
+    or to False if they are cut.
+    """
     result = Table(box=None, pad_edge=False, header_style="bold")
     for head, breaks in heads.items():
         result.add_column(head, no_wrap=not breaks, overflow="fold" if breaks else "ellipsis")
@@ -37,8 +41,12 @@ def fitted_table(
 ) -> Table:
     """Returns a table of these rows that is at most `width` characters wide.
 
-    The steps are applied one after the other until the table fits. A column without a step is never
-    shortened, so the table can stay too wide.
+    Args:
+        heads: the headings of the columns.
+        rows: heading -> cell, for each row.
+        width: the width of the terminal, in characters.
+        steps: which columns shrink or disappear, one after the other, until the table fits. A
+            column without a step is never shortened, so the table can stay too wide.
     """
     widths = _widths(heads, rows, width, steps)
     result = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="bold")

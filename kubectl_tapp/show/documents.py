@@ -16,7 +16,9 @@ from tapp.words.times import written
 
 
 def status_document(view: Inspection) -> dict[str, Any]:
-    """Returns the object for `status`: a row for each instance, the budget and the reasons."""
+    """Returns the object that `status -o json` prints: instances, waits, budget, refusals and
+    Events.
+    """
     return {
         **_head(view),
         "instances": [_row(row) for row in view.rows],
@@ -26,7 +28,11 @@ def status_document(view: Inspection) -> dict[str, Any]:
 
 
 def why_document(view: Inspection, ids: Iterable[int]) -> dict[str, Any]:
-    """Returns the object for `why`: the verdict on each instance, its containers and its Events."""
+    """Returns the object that `why -o json` prints for the instances `ids`.
+
+    It has the decision about each instance, its containers and its Events, and then the budget of
+    the TApp.
+    """
     found = [
         {
             **_row(case.row),

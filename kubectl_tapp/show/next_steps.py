@@ -25,7 +25,7 @@ _BY_A_PERSON = (Reason.PAUSED, Reason.HELD, Reason.REACHED)
 
 
 def advice_now(view: Inspection) -> list[Advice]:
-    """Returns the advice for the TApp's conditions and decisions, the most urgent first.
+    """Returns advice on the conditions of a TApp and the decisions about it, the most urgent first.
 
     The list is empty if nothing is to be done by a person.
     """
@@ -58,7 +58,7 @@ def _all_advice(view: Inspection) -> Iterator[Advice]:
 
 
 def next_step_lines(view: Inspection, *, without: Collection[Remedy] = ()) -> list[str]:
-    """Returns the advice with commands, a line each; empty unless the TApp is stuck or Degraded.
+    """Returns the advice with commands, one line each; empty unless the TApp is stuck or Degraded.
 
     Sentences with a remedy of `without`, or with one that has no effect now, are left out.
     """
@@ -70,7 +70,9 @@ def next_step_lines(view: Inspection, *, without: Collection[Remedy] = ()) -> li
 
 
 def next_step_block(view: Inspection, *, without: Collection[Remedy] = ()) -> list[str]:
-    """Returns the lines of `next_step_lines`, preceded by an empty line."""
+    """Returns the lines of `next_step_lines`, preceded by an empty line; empty if there are no
+    lines.
+    """
     lines = next_step_lines(view, without=without)
     return ["", *lines] if lines else []
 
@@ -78,7 +80,11 @@ def next_step_block(view: Inspection, *, without: Collection[Remedy] = ()) -> li
 def lines_of(
     view: Inspection, advice: Collection[Advice], *, without: Collection[Remedy] = ()
 ) -> list[str]:
-    """Returns a line with commands for each advice on reasons that no person has chosen."""
+    """Returns the lines `next step: ...` for these pieces of advice.
+
+    Advice on a state that a person has chosen, such as a pause, is left out. So are sentences with
+    a remedy of `without`, or with one that has no effect now.
+    """
     needed = [each for each in advice if each.reason not in _BY_A_PERSON]
     if not needed:
         return []
@@ -91,7 +97,10 @@ def lines_of(
 
 
 def texts_of(advice: Iterable[Advice], word: Callable[[Remedy], str]) -> list[str]:
-    """Returns a text for each advice, without sentences that an earlier text has."""
+    """Returns a text for each piece of advice, without sentences that an earlier text has.
+
+    `word` returns the command or the button for a remedy; "" leaves out the sentences that name it.
+    """
     known: set[str] = set()
     texts = []
     for each in advice:
@@ -102,7 +111,7 @@ def texts_of(advice: Iterable[Advice], word: Callable[[Remedy], str]) -> list[st
 
 
 def command(view: Inspection, remedy: Remedy) -> str:
-    """Returns the remedy's command for the TApp, in backquotes."""
+    """Returns the command of a remedy for this TApp, in backquotes."""
     held = held_instances(view) if remedy is Remedy.RELEASE else []
     known = {"NAME": view.name, "ID": ranges(held) or "ID"}
     program, *words = COMMANDS[remedy]

@@ -23,7 +23,7 @@ def held_instances(view: Inspection) -> list[int]:
 
 
 def without_effect(view: Inspection, history: Iterable[HistoryEntry]) -> Mapping[str, str]:
-    """Returns each change that has no effect now, by its name on the page, with the reason.
+    """Returns the changes that have no effect now: name of the change on the page -> the reason.
 
     `history` are the revisions of the TApp's templates.
     """

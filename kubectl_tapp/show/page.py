@@ -29,7 +29,7 @@ _MAX_STEPS = 60  # Number of steps in the table; the pictures show all steps
 
 
 def page(forecast: Forecast) -> str:
-    """Returns the HTML page of a forecast."""
+    """Returns the text of an HTML page that shows a forecast."""
     name = f"{forecast.namespace}/{forecast.name}"
     refused = _notes(forecast.refused, "The edit is refused", "")
     body = refused or "".join(_sections(forecast))

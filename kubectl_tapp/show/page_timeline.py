@@ -27,15 +27,15 @@ Spans = tuple[tuple[float, str], ...]
 
 
 class Scale:
-    """The horizontal axis of a picture: it converts seconds to coordinates."""
+    """The horizontal axis of a picture, which converts seconds to coordinates."""
 
     def __init__(self, seconds: float) -> None:
-        """`seconds` is the time that the picture shows."""
+        """Sets the time that the picture shows, in seconds."""
         self.seconds = seconds
         self.end = max(seconds * 1.04, 1.0)
 
     def x(self, at: float) -> float:
-        """Returns the horizontal coordinate of a time in seconds."""
+        """Returns the horizontal coordinate of a time, which is in seconds from the left end."""
         return LEFT + (WIDTH - LEFT - RIGHT) * min(at, self.end) / self.end
 
     def ticks(self) -> list[float]:
@@ -47,7 +47,12 @@ class Scale:
 
 
 def grouped_rows(forecast: Forecast) -> list[tuple[list[int], Spans]]:
-    """Groups instances that pass through the same states at the same times, sorted by number."""
+    """Returns the rows of the timeline: instance numbers, and the states that these instances
+    share.
+
+    Instances share a row if they pass through the same states at the same times. The rows are
+    sorted by their lowest number. Instances that were not simulated are left out.
+    """
     later = () if forecast.rest is None else forecast.rest.instances
     states = {id: spans for id, spans in forecast.states.items() if id not in set(later)}
     groups = grouped((_shape(spans), id) for id, spans in states.items())
@@ -65,9 +70,9 @@ def simulated_seconds(forecast: Forecast) -> float:
 
 
 def timeline(forecast: Forecast) -> str:
-    """Returns the picture of all instances' states over time.
+    """Returns the picture of the states of all instances over time, as HTML with an SVG.
 
-    The string is empty if the forecast has no states.
+    Returns "" if the forecast has no states.
     """
     found = grouped_rows(forecast)
     if not found:
@@ -112,9 +117,9 @@ def _row(ids: list[int], spans: Spans, y: float, scale: Scale, *, striped: bool)
 
 
 def availability(forecast: Forecast) -> str:
-    """Returns the picture of the number of unavailable instances, or an empty string.
+    """Returns the picture of the number of unavailable instances over time, as an SVG.
 
-    The string is empty if no instance is ever unavailable.
+    Returns "" if no instance is ever unavailable.
     """
     points, most = forecast.unavailable, forecast.unavailable_worst
     if not most:
@@ -154,7 +159,7 @@ def availability(forecast: Forecast) -> str:
 
 
 def legend(forecast: Forecast) -> str:
-    """Returns the legend of the colors that the timeline uses."""
+    """Returns the legend of the colors that the timeline of a forecast uses, as an HTML list."""
     items = [
         f'<li><i class="s-{state}"></i>{escape(STATES[state])}</li>'
         for state in used_states(forecast)

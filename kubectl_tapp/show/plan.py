@@ -53,12 +53,18 @@ ORDER = tuple(SIGNS)
 
 
 def escape(text: str) -> str:
-    """Returns the text without rich markup and without control characters of terminals."""
+    """Returns the text with rich markup made harmless and without control characters of
+    terminals.
+    """
     return unmarked(printable(text))
 
 
 def print_plan(console: Console, forecast: Forecast, folded: bool = True) -> None:
-    """Prints the forecast; `folded` puts instances with equal outcome and reason on one line."""
+    """Prints a forecast as text.
+
+    If `folded` is True, instances with equal outcome and reason share a line; otherwise each has
+    its own.
+    """
     title = f"TApp {forecast.namespace}/{forecast.name}"
     if forecast.refused:
         console.print(f"[bold]{escape(title)}[/]: [red]this edit is refused[/]")
@@ -93,7 +99,9 @@ _STYLES = {"Stuck": "red", "Paused": "yellow", "Conditions": "yellow", "Note": "
 
 
 def headline(forecast: Forecast) -> str:
-    """Returns one line that counts the outcomes and says how long the edit takes."""
+    """Returns one line about a forecast: the number of instances with each outcome, and the
+    duration.
+    """
     parts = [
         f"{len(found)} {outcome}"
         for outcome in ORDER
@@ -149,7 +157,7 @@ def _print_difference(  # noqa: PLR0913, PLR0917
 
 
 def json_line(value: Any) -> str:
-    """Returns the value as one line of JSON, shortened to `MAX_VALUE_CHARACTERS` characters."""
+    """Returns a value as one line of JSON, shortened to `MAX_VALUE_CHARACTERS` characters."""
     return short(msgspec.json.encode(value).decode(), MAX_VALUE_CHARACTERS)
 
 
@@ -176,14 +184,20 @@ def _print_instances(console: Console, forecast: Forecast, *, folded: bool) -> N
 def grouped_outcomes(
     instances: Iterable[InstanceForecast],
 ) -> list[tuple[list[int], InstanceForecast]]:
-    """Groups instances of equal outcome and reason; the most disruptive outcomes come first."""
+    """Returns groups of instances with equal outcome and reason: their numbers, and one of them.
+
+    The groups with the most disruptive outcomes come first.
+    """
     groups = grouped(((each.outcome, outcome_reason(each)), each) for each in instances)
     ordered = sorted(groups.values(), key=lambda group: -ORDER.index(group[0].outcome))
     return [([each.id for each in group], group[0]) for group in ordered]
 
 
 def outcome_reason(each: InstanceForecast) -> str:
-    """Returns the reason for the instance's outcome, and what happens to its claims."""
+    """Returns the reason for the outcome of an instance, and what happens to its claims.
+
+    Returns "" if there is nothing to say.
+    """
     parts = []
     match each.outcome:
         case Outcome.IN_PLACE if each.containers:
@@ -223,14 +237,18 @@ def _print_steps(console: Console, forecast: Forecast) -> None:
 
 
 def rest_line(rest: Rest) -> str:
-    """Returns a sentence about the instances whose updates follow in the same way."""
+    """Returns a sentence about the instances whose updates were not simulated and follow in the
+    same way.
+    """
     count, seconds = len(rest.instances), rounded_duration(rest.seconds)
     verb = "follows" if count == 1 else "follow"
     return f"{count} more {plural(count, 'instance')} {verb} in the same way, about {seconds}"
 
 
 def step_line(step: Step) -> str:
-    """Returns a line with the step's time, writes and number of unavailable instances."""
+    """Returns one line about a step: its time, its writes, and the number of unavailable
+    instances.
+    """
     parts = [
         f"{word} {id_list(ids)}" + (f" ({len(ids)})" if len(ids) > _COUNTED_ABOVE else "")
         for word, ids in writes_by_kind(step)
@@ -240,7 +258,7 @@ def step_line(step: Step) -> str:
 
 
 def writes_by_kind(step: Step) -> list[tuple[str, tuple[int, ...]]]:
-    """Returns each kind of write in the step, with the numbers of its instances."""
+    """Returns each kind of write that a step contains, with the numbers of the instances."""
     groups = (
         ("update in place", step.updated),
         ("recreate", step.recreated),
@@ -261,7 +279,9 @@ def _print_budget(console: Console, forecast: Forecast) -> None:
 
 
 def _time_line(forecast: Forecast) -> str:
-    """Returns how long the edit takes, or when it stops before it is complete."""
+    """Returns a phrase that says how long the edit takes, or when it stops before it is
+    complete.
+    """
     text = rounded_duration(forecast.duration) if forecast.duration >= 1 else "1 s"
     if forecast.stuck:
         return f"nothing more happens after about {text}: see Stuck below"
@@ -279,7 +299,7 @@ def _budget_line(forecast: Forecast) -> str:
 
 
 def as_document(forecast: Forecast) -> dict[str, Any]:
-    """Returns the forecast as plain JSON values with camelCase keys."""
+    """Returns a forecast as plain JSON values with camelCase keys, for `-o json` and `-o yaml`."""
     document = asdict(forecast)
     document["templates"] = [
         {

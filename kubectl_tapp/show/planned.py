@@ -24,7 +24,7 @@ Model = dict[str, Any]
 
 
 def plan_model(forecast: Forecast) -> Model:
-    """Returns everything that the dialog shows of a forecast."""
+    """Returns the values that the page's dialog shows of a forecast."""
     refused = bool(forecast.refused)
     notes = [*forecast.pace, *forecast.notes]
     if forecast.rest is not None:
@@ -58,7 +58,11 @@ def plan_model(forecast: Forecast) -> Model:
 
 
 def _difference(template: str, path: str, before: object, after: object, effect: str) -> Model:
-    """Returns one changed field; `template` is the name of its template, or an empty string."""
+    """Returns the values that the dialog shows of one changed field.
+
+    `template` is the name of its template, or "" for a field outside the templates. `before` or
+    `after` is None if the field is added or removed.
+    """
     if before is None:
         sign, values = "plus", json_line(after)
     elif after is None:
@@ -93,7 +97,9 @@ def _pictures(forecast: Forecast) -> list[Model]:
 
 
 def _budget(forecast: Forecast) -> list[str]:
-    """Returns the number of unavailable instances, each budget, and the duration."""
+    """Returns sentences about the number of unavailable instances, each budget, and the
+    duration.
+    """
     now, should_run = forecast.unavailable_before, forecast.should_run
     most = forecast.unavailable_worst
     lines = [

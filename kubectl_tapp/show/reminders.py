@@ -12,15 +12,18 @@ from kubectl_tapp.edit.canaries import left_over
 
 
 def reminders_block(view: Inspection) -> list[str]:
-    """Returns the reminders with their commands, preceded by an empty line."""
+    """Returns all reminders with their commands, preceded by an empty line; empty if there are
+    none.
+    """
     found = [*continuation_block(view)[1:], *reminders(view)]
     return ["", *found] if found else []
 
 
 def reminders(view: Inspection) -> list[str]:
-    """Returns the reminders that do not follow from the service's decisions.
+    """Returns the reminders about left-over templates, and about a label that the next pods will
+    lack.
 
-    They are about templates that are left over, and about a label that the next pods will lack.
+    Reminders about stopped updates are not included, because `continuation_block` has them.
     """
     tapp = view.observed.tapp
     lost = lost_label(tapp, view.observed.pods)

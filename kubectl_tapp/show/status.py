@@ -53,9 +53,9 @@ _MAX_REASONS = 10
 
 
 def status_text(view: Inspection, console: Console, *, unfold: bool = False) -> RenderableType:
-    """Returns the whole output of `status` for the width of the console.
+    """Returns the complete output of `status`, for the width of the console.
 
-    `unfold` prints a line for each instance. Otherwise equal instances of a large TApp share a
+    If `unfold` is True, each instance has a line. Otherwise equal instances of a large TApp share a
     line.
     """
     unfold = unfold or len(view.rows) <= _MAX_UNFOLDED
@@ -66,7 +66,11 @@ def status_text(view: Inspection, console: Console, *, unfold: bool = False) -> 
 def status_text_from_status(
     observed: Observed, console: Console, *, unfold: bool = False
 ) -> RenderableType:
-    """Returns the output of `status` from the TApp's status alone, if its pods cannot be read."""
+    """Returns the output of `status` from the status of the TApp alone, if its pods cannot be read.
+
+    If `unfold` is True, each instance has a line. Otherwise equal instances of a large TApp share a
+    line.
+    """
     namespace = observed.tapp["metadata"]["namespace"]
     head = f"{namespace}/{observed.name}: {', '.join(counts_of_status(observed))}"
     rows = rows_of_status(observed)
@@ -82,7 +86,9 @@ def _stacked(head: str, rows: Table, lines: Iterable[str]) -> Group:
 
 
 def headline(view: Inspection) -> str:
-    """Returns one line: the TApp's state, and the number of running and available instances."""
+    """Returns one line: the state of the TApp, and the numbers of running and available
+    instances.
+    """
     ready = sum(row.state in ("Running", "Held") and _runs(view, row.id) for row in view.rows)
     outdated = [row.id for row in view.rows if row.outdated]
     parts = [
@@ -113,7 +119,14 @@ def _runs(view: Inspection, id: int) -> bool:
 
 
 def table(rows: Iterable[Row], now: float, width: int, *, unfold: bool) -> Table:
-    """Returns the table of instances: a line for each row, or for each group of equal rows."""
+    """Returns the table of instances: a line for each row, or for each group of equal rows.
+
+    Args:
+        rows: the rows of the instances.
+        now: the time for the ages, in seconds since the epoch.
+        width: the width of the terminal, in characters.
+        unfold: True for a line for each row; False if equal rows share a line.
+    """
     groups = grouped((row.id if unfold else _folding_key(row), row) for row in rows).values()
     lines = [{head: _cell(cell) for head, cell in _cells(group, now).items()} for group in groups]
     return fitted_table(_HEADINGS, lines, width, _SHRINK_STEPS)
@@ -135,7 +148,10 @@ def _cells(group: list[Row], now: float) -> dict[str, Any]:
 
 
 def _cell(value: Any) -> Text:
-    """Returns the cell as text without markup and control characters, which names may contain."""
+    """Returns a cell of the table as text without markup and control characters.
+
+    Names and states may contain such characters.
+    """
     return value if isinstance(value, Text) else Text(printable(value))
 
 
@@ -149,7 +165,9 @@ def _revision(row: Row) -> str:
 
 
 def _image(image: str) -> str:
-    """Returns the image's name, shortened at its beginning, because its end has the tag."""
+    """Returns the name of an image, shortened at its beginning if it is long, because its end has
+    the tag.
+    """
     return image if len(image) <= _IMAGE_WIDTH else f"...{image[3 - _IMAGE_WIDTH :]}"
 
 
@@ -178,21 +196,28 @@ def lines_below_table(view: Inspection) -> list[str]:
 
 
 def reasons_by_instances(view: Inspection) -> list[tuple[str, list[int]]]:
-    """Returns the reasons why instances are not as the spec asks, each with its instances."""
+    """Returns the reasons why instances are not as the spec asks, each with the instance
+    numbers.
+    """
     return [*grouped((x.text, x.id) for x in view.standings.values() if x.text).items()]
 
 
 class Changes:
-    """Prints the changes of a TApp since the previous look."""
+    """Finds the changes of a TApp since the previous look, for `status --watch` without a
+    terminal.
+    """
 
     def __init__(self, view: Inspection) -> None:
-        """`view` is the first inspection, which the caller has already shown completely."""
+        """Remembers the first inspection, which the caller has already shown completely."""
         self._rows = {row.id: _row_text(row) for row in view.rows}
         self._waits = {text for text, _ in reasons_by_instances(view)}
         self._head = headline(view)
 
     def lines_since_last_look(self, view: Inspection) -> Iterator[str]:
-        """Yields a line for each group of equal changes and for each new reason."""
+        """Yields a line for each group of equal changes and for each new reason.
+
+        The inspection is remembered for the next call.
+        """
         at = written(view.plan.now)
         rows = {row.id: _row_text(row) for row in view.rows}
         for ids, before, after in grouped_changes(self._rows, rows):
@@ -215,7 +240,8 @@ def grouped_changes(
 ) -> Iterator[tuple[list[int], str, str]]:
     """Groups instances whose text changed alike, and yields the numbers, the old and the new text.
 
-    The old text is empty for a new instance, the new one for an instance that is gone.
+    `before` and `after` map instance numbers to texts. The old text is empty for a new instance,
+    and the new text is empty for an instance that is gone.
     """
     pairs = (((before.get(id, ""), after.get(id, "")), id) for id in sorted({*before, *after}))
     groups = grouped((texts, id) for texts, id in pairs if texts[0] != texts[1])

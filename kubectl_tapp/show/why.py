@@ -36,7 +36,9 @@ _MAX_BLOCKS = 24
 
 @dataclass(frozen=True)
 class Explanation:
-    """The explanation of one instance."""
+    """The explanation of one instance that `why` prints: its state, the decision, and all
+    problems.
+    """
 
     row: Row  # the instance's row in the table of `kubectl tapp status`
     action: str  # the action of the verdict
@@ -51,7 +53,7 @@ class Explanation:
 
     @property
     def is_fine(self) -> bool:
-        """True if the instance is up to date and available and no problem is known."""
+        """True if the instance is up to date and available, and no problem or hold is known."""
         return (
             self.reason == Reason.UP_TO_DATE
             and self.available
@@ -60,7 +62,7 @@ class Explanation:
 
 
 def explain_instances(view: Inspection, ids: Iterable[int]) -> list[Explanation]:
-    """Returns the explanation of each of the given instances, in the given order."""
+    """Returns the explanations of the instances with these numbers, in the given order."""
     rows = {row.id: row for row in view.rows}
     found = []
     for id in ids:
@@ -87,10 +89,10 @@ def explain_instances(view: Inspection, ids: Iterable[int]) -> list[Explanation]
 
 
 def _hold_line_start(view: Inspection, id: int) -> str:
-    """Returns the beginning of the line about the pod's hold, or an empty string without a hold.
+    """Returns the beginning of the line about the hold of an instance's pod; "" without a hold.
 
-    The caller appends the command that removes the hold. The line leaves out the reason of the hold
-    if the verdict's text already has it, because the hold delays an action now.
+    The caller appends the command that removes the hold. If the hold delays an action now, the
+    sentence about the decision has the reason of the hold already, so the line leaves it out.
     """
     instance, decision = view.cases[id].instance, view.cases[id].decision
     hold = None if instance.pod is None else instance.pod.spec.hold
@@ -112,8 +114,8 @@ def _problems_of_pod(view: Inspection, id: int, pod: Document | None) -> list[st
 def why_lines(view: Inspection, ids: Sequence[int], *, everyone: bool) -> list[str]:
     """Returns the output of `why`: a block for each group of equal instances, then the whole TApp.
 
-    `everyone` is True if the user named no instances. Instances that are up to date and available
-    then share a single line.
+    `ids` are the instances to explain. `everyone` is True if the user named no instances. Instances
+    that are up to date and available then share a single line.
     """
     known = explain_instances(view, ids)
     fine = [case.row.id for case in known if case.is_fine] if everyone else []
@@ -141,7 +143,7 @@ def _fine_line(ids: Sequence[int]) -> str:
 
 
 def _grouping_key(case: Explanation) -> Hashable:
-    """Returns a key; instances with an equal key share a block of the output."""
+    """Returns a key for an explanation; instances with equal keys share a block of the output."""
     texts = (case.text, case.hold, *case.containers, None, *case.events)
     return (texts, case.row.state, case.row.ready, case.row.template, case.row.revision)
 
@@ -176,10 +178,10 @@ def _pod_line(view: Inspection, rows: Sequence[Row]) -> str:
 
 
 def pod_problems(pod: Document, now: float, *, well: bool = False) -> list[str]:
-    """Returns a line for each problem that the pod's status shows: deletion, node, containers.
+    """Returns a line for each problem that the status of a pod shows: deletion, node, containers.
 
-    `well` leaves out how containers terminated before their last restart. It is True for an
-    available pod, whose earlier failures are over.
+    `now` is in seconds since the epoch. `well` is True for an available pod, whose earlier failures
+    are over: then the lines do not say how containers terminated before their last restart.
     """
     status, metadata = pod.get("status") or {}, pod["metadata"]
     due = seconds(metadata.get("deletionTimestamp"))

@@ -51,23 +51,27 @@ _OPEN_PRINTED_ADDRESS = "open the address that `kubectl tapp web` printed"
 
 
 class AccessGuard:
-    """Checks requests; its cookie and key are new for each start of the server."""
+    """Lets only the user's own browser use the page, by a cookie and a key.
+
+    Both are new for each start of the server.
+    """
 
     def __init__(self, port: int) -> None:
-        """`port` is the port of the server."""
+        """Chooses the secrets. `port` is the port of the server on this machine."""
         self._secret, self._cookie, self._key = (secrets.token_urlsafe(32) for _ in range(3))
         self._port, self._name = port, f"tapp-{port}"
         self._one_use_secret, self._one_use_until, self._lock = "", 0.0, threading.Lock()
 
     @property
     def address(self) -> str:
-        """The address for the user: it lets any browser in until the server ends."""
+        """The address for the user, with a secret. It lets any browser in until the server ends."""
         return f"http://{HOST}:{self._port}/?key={self._secret}"
 
     def address_for_one_use(self) -> str:
-        """Returns the address for a browser's command line.
+        """Returns an address with a secret for the command line of a browser that is started.
 
-        It lets one browser in, once, within `_ONE_USE_SECONDS` seconds.
+        It lets one browser in, once, within `_ONE_USE_SECONDS` seconds. An earlier such address no
+        longer works.
         """
         self._one_use_secret, self._one_use_until = (
             secrets.token_urlsafe(32),
@@ -76,9 +80,11 @@ class AccessGuard:
         return f"http://{HOST}:{self._port}/?once={self._one_use_secret}"
 
     def check(self, first: str) -> Response | None:
-        """Returns the response to a request that is refused or redirected, or None to go on.
+        """Checks the current request, and returns the response if the request is refused or
+        redirected.
 
-        A browser that uses one of the two addresses is redirected to the page, at the path `first`.
+        Returns None if the request may go on. A browser that uses one of the two addresses with a
+        secret is redirected to the page, which then shows the path `first`.
         """
         if not _OWN_HOST.fullmatch(request.host):
             return _error_response(403, f"refused: this page answers only at {HOST}:{self._port}")
@@ -88,7 +94,11 @@ class AccessGuard:
         return _error_response(403, problem) if problem else None
 
     def _has_secret(self) -> bool:
-        """Returns True if the request has the user's secret, or the unused secret for one use."""
+        """Returns True if the current request has the user's secret, or the unused secret for one
+        use.
+
+        The secret for one use is used up then.
+        """
         key, once = (request.args.get(each, "") for each in ("key", "once"))
         if (request.method, request.path) != ("GET", "/"):
             return False
@@ -106,7 +116,7 @@ class AccessGuard:
         return fits
 
     def _refusal_reason(self) -> str:
-        """Returns why the request is refused, or an empty string if the page has sent it."""
+        """Returns why the current request is refused, or "" if the page has sent it."""
         # The browser's port may differ from the server's: ssh and VS Code forward ports.
         origins = [f"http://{request.host}", *([""] if request.method == "GET" else [])]
         site = request.headers.get("Sec-Fetch-Site", "none")
@@ -120,7 +130,8 @@ class AccessGuard:
         return (_ONE_USE_EXPLAINED if "once" in request.args else "") + _OPEN_PRINTED_ADDRESS
 
     def _redirect_to_page(self, first: str) -> Response:
-        """Redirects from the address with the secret to the page, and sets the cookie.
+        """Returns a redirect from the address with the secret to the page, which also sets the
+        cookie.
 
         Browsers send a strict cookie only after a navigation from the same site. If another page or
         a file has opened the address, an HTML page of this server redirects instead.
@@ -141,7 +152,14 @@ def _equal(one: str, other: str) -> bool:
 def create_app(
     session: Session, door: AccessGuard, *, first: str = "/", read_only: bool = False
 ) -> Flask:
-    """Returns the WSGI application; `first` is the path shown first: `/` or `/NAMESPACE/NAME`."""
+    """Returns the WSGI application of the page.
+
+    Args:
+        session: the run of the command, whose user and cluster the page uses.
+        door: checks each request.
+        first: the path that the page shows first: `/`, or `/NAMESPACE/NAME` of a TApp.
+        read_only: True if the page changes nothing.
+    """
     app = Flask(__name__, static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = _MAX_BODY
     live = app.extensions["live"] = Followers(session)
@@ -192,9 +210,10 @@ def create_app(
 
 
 def _namespace_and_name(asked: Mapping[str, Any]) -> tuple[str, str]:
-    """Returns the namespace and the name of a TApp; raises CommandError if one is not a valid name.
+    """Returns the namespace and the name of a TApp from the parameters of a request.
 
-    So no parameter can begin with a hyphen, which kubectl would take for an option.
+    Raises CommandError if one of them is not a valid name. So no parameter can begin with a hyphen,
+    which kubectl would take for an option.
     """
     namespace, name = (str(asked.get(each, "")) for each in ("namespace", "name"))
     for each in (namespace, name):
@@ -204,7 +223,7 @@ def _namespace_and_name(asked: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _changes_since(followed: Follower) -> Response:
-    """Returns the changes since the version that the page has."""
+    """Returns the response with the changes since the version that the page has."""
     hidden = request.args.get("hidden") == "true"
     found = followed.since(request.args.get("since", ""), hidden=hidden)
     return Response(msgspec.json.encode(found), mimetype="application/json")
@@ -221,7 +240,7 @@ def _error_response(code: int, text: str) -> Response:
 
 
 def _response_to(error: Exception) -> Response:
-    """Returns a JSON response with one sentence about the error."""
+    """Returns a JSON response with one sentence about an error that a request has caused."""
     if isinstance(error, HTTPException):
         return _error_response(error.code or 500, str(error))
     if isinstance(error, CommandError):

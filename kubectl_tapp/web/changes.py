@@ -25,14 +25,14 @@ _MAX_WAIT = 8.0  # Seconds that a response waits for the change; later the timel
 
 
 def partition(verb: Verb, to: str) -> None:
-    """Keeps this many instances of the rolling template at their revision."""
+    """Sets how many instances of the rolling template keep their revision, as typed on the page."""
     verb.do(verb.edits.with_partition(verb.tapp, read_partition(to)))
 
 
 def budget(verb: Verb, to: str, *, others: bool = False) -> None:
-    """Sets how many instances may be unavailable at a time.
+    """Sets how many instances may be unavailable at a time, as typed on the page.
 
-    `others` sets it for the instances that do not run the rolling template.
+    If `others` is True, the budget of the instances is set that do not run the rolling template.
     """
     edit = verb.edits.with_canary_budget if others else verb.edits.with_budget
     verb.do(edit(verb.tapp, read_budget(to, "--to")))
@@ -49,20 +49,27 @@ OFFERED: Mapping[str, Callable[..., None]] = {
 
 
 class Changes:
-    """The plans that the page has shown; each can be carried out once."""
+    """Plans the changes that a user asks for on the page, and carries out each plan once."""
 
     def __init__(self, session: Session, tell: Callable[[str, str, str], None]) -> None:
-        """`tell` adds to a TApp's timeline; its arguments are namespace, name and text."""
+        """Starts without plans. `tell` adds a line to a TApp's timeline (namespace, name and
+        text).
+        """
         self._session, self._add_to_timeline = session, tell
         self._planned: dict[str, tuple[str, str, str, Proposal]] = {}
 
     def plan(self, namespace: str, name: str, change: str, values: object) -> dict[str, Any]:
-        """Returns the plan, its notes, and the key to carry it out.
+        """Plans a change of a TApp, and returns the plan, its notes, and the key to carry it out.
 
-        The plan is None for a change that is no edit of the TApp. The key is empty if there is
-        nothing to do.
+        The plan is None for a change that does not edit the TApp, such as a hold. The key is empty
+        if there is nothing to do. Raises CommandError if the change is not possible.
 
-        Raises CommandError if the change is not possible.
+        Args:
+            namespace: the namespace of the TApp.
+            name: the name of the TApp.
+            change: the name of the change, a key of `OFFERED`.
+            values: the values of the dialog, by the names of the parameters of the change's
+                function.
         """
         session = self._session.with_options(namespace=namespace)
         found = Proposal(session, name, OFFERED.get(change, _unknown), _converted(change, values))
@@ -75,10 +82,10 @@ class Changes:
         return {"plan": plan, "text": found.text, "key": key}
 
     def do(self, key: str) -> dict[str, Any]:
-        """Carries out the plan with this key, and returns its output.
+        """Carries out the plan with this key, and returns the text of its output.
 
-        Raises CommandError if the change fails; with `Exit.CHANGED` a new plan is needed. A change
-        that takes longer than `_MAX_WAIT` goes on after the response.
+        If the change takes longer than `_MAX_WAIT`, `going` is True in the result, and the change
+        goes on. Raises CommandError if the change fails; with `Exit.CHANGED` a new plan is needed.
         """
         # Removed first, so that a second click cannot carry out the plan again.
         planned = self._planned.pop(key, None)

@@ -73,8 +73,14 @@ _BROWSER_START_SECONDS = 2.0  # Seconds that the end waits for a browser that is
 def serve(session: Session, first: str, port: int, *, browser: bool, read_only: bool) -> None:
     """Serves the page until Ctrl-C or SIGTERM.
 
-    `first` is the path shown first. With `port` 0 the kernel chooses a free port. Raises UsageError
-    if the port is in use.
+    Raises UsageError if the port is in use.
+
+    Args:
+        session: the run of the command.
+        first: the path that the page shows first: `/`, or `/NAMESPACE/NAME` of a TApp.
+        port: the port on 127.0.0.1; 0 lets the kernel choose a free port.
+        browser: True to open the page in a browser.
+        read_only: True if the page changes nothing.
     """
     from werkzeug.serving import WSGIRequestHandler, make_server  # noqa: PLC0415
 
@@ -129,19 +135,21 @@ def serve(session: Session, first: str, port: int, *, browser: bool, read_only: 
 
 
 def _print_now(session: Session, text: str) -> None:
-    """Prints a line and flushes it, because the output may be a pipe."""
+    """Prints a line to standard output and flushes it, because the output may be a pipe."""
     session.say(text)
     sys.stdout.flush()
 
 
 def _try_to_say(session: Session, text: str) -> None:
-    """Prints a line if somebody still reads: the terminal or the pipe may have been closed."""
+    """Prints a line, or drops it if the terminal or the pipe has been closed."""
     with suppress(OSError):
         _print_now(session, text)
 
 
 def _how_to_reach_the_pod(port: int) -> str:
-    """Returns the command that forwards a port of the user's machine to the page in this pod."""
+    """Returns a sentence with the command that forwards a port of the user's machine to this
+    pod.
+    """
     # The host name of a pod is its name, unless the pod has the network or the name of its node.
     pod = os.environ.get("POD_NAME") or socket.gethostname()
     command = f"kubectl port-forward -n {pod_namespace()} pod/{pod} {port}:{port}"

@@ -22,10 +22,11 @@ _CHOOSERS = {"sensible-browser", "xdg-open"}
 
 
 def opener(address: str, say: Callable[[str], None]) -> Callable[[], None]:
-    """Returns a function that opens `address`, or tells the user that no browser was started.
+    """Returns a function that opens an address in the user's browser.
 
-    The function may block until the browser ends. The browsers are looked up before it is returned,
-    because the lookup changes environment variables of the process for a moment.
+    The function may block until the browser ends. If no browser can be started, it tells the user
+    so by `say`. The browsers are looked up before the function is returned, because the lookup
+    changes environment variables of the process for a moment.
     """
     chosen = [each for each in os.environ.get("BROWSER", "").split(os.pathsep) if each]
     usable = [_command(each) for each in chosen if not is_text_browser(each)]
@@ -50,7 +51,7 @@ def opener(address: str, say: Callable[[str], None]) -> Callable[[], None]:
 
 
 def is_text_browser(command: str) -> bool:
-    """Returns True if the command starts a text browser, also if it is a link to one."""
+    """Returns True if a command starts a text browser, also if it is a link to a text browser."""
     name = _words(command)[0]
     names = {Path(name).name, Path(shutil.which(name) or name).resolve().name}
     shown = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY") or is_wsl()
@@ -58,7 +59,10 @@ def is_text_browser(command: str) -> bool:
 
 
 def _command(given: str) -> str:
-    """Returns the command with `%s` for the address: `webbrowser` accepts options only with it."""
+    """Returns the command of a browser, with `%s` in the place of the address if it has options.
+
+    `webbrowser` accepts options only together with `%s`.
+    """
     return given if "%s" in given or len(_words(given)) == 1 else f"{given} %s"
 
 

@@ -17,10 +17,11 @@ _LOOPBACK = "127.0.0.1", "::ffff:127.0.0.1"
 
 
 def may_be_same_user(client: int, server: int) -> bool:
-    """Returns True if the client's socket may belong to the server's user.
+    """Returns True if the socket of a client may belong to the user of the server, or to root.
 
-    `client` and `server` are the ports of both ends, on 127.0.0.1. Only Linux has the table. A
-    browser of Windows has no socket in the table of WSL.
+    `client` and `server` are the ports of both ends, on 127.0.0.1. Only Linux has the table of
+    sockets, so the result is True on other systems. It is True also in WSL if the socket is not in
+    the table, because a browser of Windows has none there.
     """
     if sys.platform != "linux":
         return True
@@ -29,10 +30,11 @@ def may_be_same_user(client: int, server: int) -> bool:
 
 
 def owner_of(client: int, server: int) -> int | None:
-    """Returns the id of the user who owns the client's socket, or None if it is not in the table.
+    """Returns the id of the user who owns the socket of a client, or None if it is not in the
+    table.
 
-    A socket that the client has closed is not listed as established. Such a client cannot read the
-    response.
+    `client` and `server` are the ports of both ends. A socket that the client has closed is not
+    listed as established. Such a client cannot read the response.
     """
     ports = f":{client:04X}", f":{server:04X}"
     ends = [tuple(_as_in_table(address) + port for port in ports) for address in _LOOPBACK]
@@ -56,5 +58,5 @@ def _as_in_table(address: str) -> str:
 
 
 def is_wsl() -> bool:
-    """Returns True in the Windows Subsystem for Linux."""
+    """Returns True if this process runs in the Windows Subsystem for Linux."""
     return "microsoft" in platform.release().lower()
