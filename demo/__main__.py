@@ -28,7 +28,12 @@ INTERRUPTED = 130
 
 
 def play(stage: Stage, act: Act, number: int, screen: Screen) -> list[Goal]:
-    """Plays one act: changes the spec, runs the cluster until it settles, and prints the result."""
+    """Plays one act: changes the TApp's spec, runs the cluster until it is at rest, and prints the
+    result.
+
+    Returns the goals of the act, each with whether it was reached. `number` is the number of the
+    act, for its title.
+    """
     screen.title(number, act)
     before = stage.spec
     running = act.play(stage)
@@ -52,7 +57,9 @@ def play(stage: Stage, act: Act, number: int, screen: Screen) -> list[Goal]:
 
 
 def goals_of(running: Play) -> list[Goal]:
-    """Resumes the act's generator after its change, and returns its goals."""
+    """Resumes the generator of an act after its change has settled, and returns the goals of the
+    act.
+    """
     try:
         next(running)
     except StopIteration as end:
@@ -62,9 +69,10 @@ def goals_of(running: Play) -> list[Goal]:
 
 
 def main(*, everything: bool = False, film: Path | None = None) -> int:
-    """Plays the brief acts, or all acts, and returns the exit code.
+    """Plays the brief acts, or all acts if `everything` is True, and returns the exit code.
 
-    `film` is the SVG file to write instead of printing.
+    The exit code is 1 if a goal was missed. `film` is the SVG file that is written instead of the
+    output on the terminal; None prints.
     """
     signal.signal(signal.SIGTERM, _exit_on_signal)
     started = time.monotonic()
@@ -93,7 +101,9 @@ def main(*, everything: bool = False, film: Path | None = None) -> int:
 
 
 def _exit_on_signal(number: int, _frame: FrameType | None) -> NoReturn:
-    """Exits by an exception, so that the service is stopped."""
+    """Ends the process by SystemExit with the exit code of the signal, so that the service is
+    stopped.
+    """
     sys.exit(128 + number)
 
 

@@ -13,11 +13,13 @@ from hooks.app import create_app
 
 
 def application() -> Flask:
-    """Returns the WSGI application with default settings."""
+    """Returns the WSGI application of the service, with default settings and the time of the
+    demo.
+    """
     return create_app(clock=_now)
 
 
 def _now() -> float:
-    """Returns the time in seconds since the epoch: the request's, or else the machine's."""
+    """Returns the time in seconds since the epoch: that in the request, or else the machine's."""
     seconds = request.headers.get(TIME_HEADER)
     return float(seconds) if seconds else time.time()

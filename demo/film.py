@@ -45,7 +45,7 @@ svg > g:last-of-type {{ visibility: visible; }}
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture that is shown for some seconds."""
+    """One picture of the film, as the console had it after an act or a part of an act."""
 
     styles: str  # CSS of the text
     texts: str  # SVG of the text
@@ -54,40 +54,49 @@ class Picture:
 
 
 class Film(Screen):
-    """A screen that records pictures instead of printing."""
+    """A screen that records pictures of the demo, and in the end writes them as an animated SVG."""
 
     def __init__(self, path: Path) -> None:
-        """`path` is the file that `close` writes."""
+        """Starts without pictures. `close` writes the film to the file `path`."""
         super().__init__(_console())
         self._path = path
         self.pictures: list[Picture] = []
         self.titles: list[str] = []
 
     def open(self, base: str) -> None:
-        """Prints nothing: the introduction names the address of a service that a film lacks."""
+        """Prints nothing: the introduction names the address of a service, and a film has no
+        service.
+        """
 
     def title(self, number: int, act: Act) -> None:
-        """Remembers the title and text of the act for all of its pictures."""
+        """Remembers title and text of an act, which stand at the top of all pictures of the act."""
         self.titles.append(act.title)
         self._head = [Rule(Text(f"{number}. {act.title}", style="bold"), align="left"), act.text]
 
     def change(self, before: Document, after: Document | None) -> None:
-        """Records the difference of the spec."""
+        """Records a picture with the difference between two specs of the TApp.
+
+        `before` is the spec before the act and `after` the one that the act writes; None if the act
+        deletes the TApp.
+        """
         with self._picture(CHANGE_SECONDS):
             super().change(before, after)
 
     def chart(self, stage: Stage) -> None:
-        """Records several pictures, in which the bars of the chart grow."""
+        """Records several pictures in which the bars of the chart grow.
+
+        `stage` has the record of the act that the chart shows.
+        """
         self._stage = stage
         for step in range(1, CHART_STEPS):
             with self._picture(STEP_SECONDS):
                 self._chart(stage, BAR * step // CHART_STEPS)
 
     def reasons(self, stage: Stage) -> None:
-        """Prints nothing, because `goals` shows the reasons as well."""
+        """Prints nothing, because the picture that `goals` records has the reasons as well."""
 
     def goals(self, goals: Iterable[Goal]) -> None:
-        """Records the last picture of an act: the chart, the reasons and the goals."""
+        """Records the last picture of an act: the chart, the reasons and the goals of the act."""
         with self._picture(END_SECONDS):
             self._chart(self._stage, BAR)
             super().reasons(self._stage)
@@ -108,7 +117,11 @@ class Film(Screen):
         *,
         left_out: int,  # noqa: ARG002
     ) -> None:
-        """Writes the film, unless a goal was missed."""
+        """Writes the film to its file, unless the list of missed goals has an entry.
+
+        In that case the missed goals are printed to standard error. `stage`, `seconds` and
+        `left_out` are not used.
+        """
         for goal in missed:
             print(f"no film, because a goal was missed: {goal}", file=sys.stderr)
         if not missed:
@@ -116,7 +129,10 @@ class Film(Screen):
 
     @contextmanager
     def _picture(self, seconds: float) -> Iterator[None]:
-        """Records as one picture the text that is printed in the context."""
+        """Records everything that is printed in the `with` block as one picture.
+
+        The film shows the picture for `seconds` seconds.
+        """
         self.console = _console()
         for line in self._head:
             self._print(line)
@@ -129,7 +145,7 @@ class Film(Screen):
         self.pictures.append(Picture(styles, texts, lines, seconds))
 
     def svg(self) -> str:
-        """Returns the film as SVG; it repeats without end."""
+        """Returns the film as an SVG, which shows all pictures in turn and repeats without end."""
         seconds = sum(picture.seconds for picture in self.pictures)
         at, styles, groups = 0.0, [], []
         for number, picture in enumerate(self.pictures):

@@ -34,12 +34,12 @@ _SWITCHES = (
 
 
 class RefusedError(Exception):
-    """An error that kubectl prints to stderr."""
+    """A refusal that the real kubectl would print to standard error; the message is its text."""
 
 
 @dataclass
 class Kubectl:
-    """A stand-in for kubectl, with the context of a user."""
+    """A stand-in for kubectl that reads and writes the embedded cluster."""
 
     world: World  # the embedded cluster
     namespace: str = "default"  # namespace of the current context
@@ -47,7 +47,10 @@ class Kubectl:
     lock: AbstractContextManager[Any] = field(default_factory=threading.RLock)
 
     def run(self, arguments: Sequence[str], stdin: str = "") -> CallResult:
-        """Runs one call of kubectl."""
+        """Runs one call of kubectl and returns its exit code and output.
+
+        `arguments` do not include the program's name. `stdin` is the text for its standard input.
+        """
         try:
             with self.lock:
                 return CallResult(0, self._answer(list(arguments), stdin), "")
@@ -57,7 +60,10 @@ class Kubectl:
             return CallResult(1, "", f"Error from server ({error.reason}): {error}\n")
 
     def follow(self, arguments: Sequence[str]) -> "Followed":
-        """Starts `get --watch`: the existing objects, then each change."""
+        """Starts `get --watch`, and returns the running watch.
+
+        Its output has an event for each existing object, and later one for each change.
+        """
         words, options = split([*arguments])
         followed = Followed()
         try:
@@ -93,13 +99,18 @@ class Kubectl:
         return printed(self._put(verb, document, options, dry))
 
     def _writes(self, *, dry: bool) -> None:
-        """Does nothing.
+        """Does nothing. The method is called before each write, and a subclass may override it.
 
-        A subclass may override it; it is called before each write.
+        `dry` is True if the write is a dry run.
         """
 
     def _check(self, verb: str, word: str, kind: Kind | None, options: dict[str, str]) -> None:
-        """Raises an error if the user may not do this; everything is allowed here."""
+        """Does nothing, because the user of the demo may do everything.
+
+        A subclass may override this method, which is called before each operation, and raise an
+        error. `verb` is the verb of the RBAC rule, `word` the resource as written in the call, and
+        `kind` the kind; None if the cluster does not have it.
+        """
 
     def _managed(self, live: Document) -> Document:
         return live
@@ -212,20 +223,22 @@ class Kubectl:
 
 
 class Followed:
-    """A running watch of the embedded cluster."""
+    """One `get --watch` of the embedded cluster, whose output a reader gets line by line."""
 
     def __init__(self) -> None:
-        """The watch runs until `stop` or `end` is called."""
+        """Starts with an empty output. The watch runs until `stop` or `end` is called."""
         self._lines: queue.Queue[str | None] = queue.Queue()
         self._done = CallResult(0, "", "")
         self.ended = False
 
     def tell(self, type_: str, document: Document) -> None:
-        """Adds an event to the output."""
+        """Adds a watch event to the output. `type_` is ADDED, MODIFIED or DELETED."""
         self._lines.put(json.dumps({"type": type_, "object": document}) + "\n")
 
     def end(self, error: str = "") -> None:
-        """Ends the output, with an error if one is given."""
+        """Ends the output. If `error` is not empty, it is the error output, and the exit code
+        is 1.
+        """
         self._done, self.ended = CallResult(int(bool(error)), "", error), True
         self._lines.put(None)
 
@@ -235,11 +248,13 @@ class Followed:
             yield line
 
     def stop(self) -> None:
-        """Ends the watch."""
+        """Ends the watch without an error, as its reader wants."""
         self.end()
 
     def done(self) -> CallResult:
-        """Returns the exit code and the error output."""
+        """Returns the exit code and the error output; the standard output in the result is
+        empty.
+        """
         return self._done
 
 
@@ -255,7 +270,10 @@ def _send_event(
 
 
 def split(arguments: list[str]) -> tuple[list[str], dict[str, str]]:
-    """Splits the arguments of a call into words and options."""
+    """Splits the arguments of a call into words, and a mapping from options to their values.
+
+    A short option such as `-n` has its long name in the mapping. The value of a switch is empty.
+    """
     words, options, rest = [], {}, iter(arguments)
     for word in rest:
         if word in _WITH_VALUE or (
@@ -271,7 +289,9 @@ def split(arguments: list[str]) -> tuple[list[str], dict[str, str]]:
 
 
 def matches(obj: Document, options: dict[str, str]) -> bool:
-    """Returns True if the object fits the options for namespace, labels and fields."""
+    """Returns True if an object matches the options `--namespace`, `--selector` and
+    `--field-selector`.
+    """
     where = options.get("--namespace")
     if where and namespace_of(obj) not in ("", where):
         return False
@@ -290,12 +310,12 @@ def matches(obj: Document, options: dict[str, str]) -> bool:
 
 
 def printed(document: Document) -> str:
-    """Returns the document as kubectl prints it."""
+    """Returns a document as indented JSON, as `kubectl --output=json` prints it."""
     return msgspec.json.format(msgspec.json.encode(document), indent=4).decode()
 
 
 def json_patch(document: Document, operations: list[Document]) -> Document:
-    """Returns the document after a JSON patch.
+    """Returns the document after a JSON patch, which is the list of its operations.
 
     Raises RefusedError with the API server's message if the patch does not fit.
     """

@@ -36,7 +36,7 @@ STATES_BY_IMPORTANCE = ("Broken", "Killing", "Pending", "Updating")
 
 
 def legend() -> Text:
-    """Returns the meaning of the marks in a chart."""
+    """Returns one line that explains the marks of the chart."""
     words = {
         "Running": "running",
         "Updating": "updating",
@@ -53,7 +53,11 @@ def legend() -> Text:
 
 
 def chart(stage: Stage, upto: int = BAR) -> Table:
-    """Returns the chart of an act, drawn up to this column."""
+    """Returns the chart of an act: a row for each instance, with its states over time.
+
+    `stage` has the record of the act. `upto` is the number of characters of each bar that are
+    drawn, for the animation; the whole bar has `BAR` characters.
+    """
     start, seconds = stage.started, stage.seconds
     label = f"{seconds:.1f} s"
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), show_edge=False)
@@ -93,9 +97,9 @@ def _bar(history: list[tuple[float, Snapshot]], start: float, seconds: float, fi
 
 
 def _most_important(snapshots: list[Snapshot]) -> Snapshot | None:
-    """Returns the snapshot with the most important state.
+    """Returns the snapshot with the most important state, or None if no state is important.
 
-    A column of the chart stands for several snapshots, and a short important one must not be
+    One character of the chart stands for several snapshots, and a short important state must not be
     hidden.
     """
     for state in STATES_BY_IMPORTANCE:
@@ -109,14 +113,19 @@ STYLES = {"+": "green", "-": "red", " ": "bright_black"}
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes YAML with list items indented, as most people do."""
+    """Writes YAML whose list items are indented below the name of the list, as most people write
+    it.
+    """
 
     def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:  # noqa: ARG002
         super().increase_indent(flow, indentless=False)
 
 
 def difference(before: dict[str, Any], after: dict[str, Any]) -> list[Text]:
-    """Returns the removed and added lines, with the fields that contain them."""
+    """Returns the removed and added lines of the YAML of two specs, in color.
+
+    The unchanged lines that contain these lines, such as the name of the template, are included.
+    """
     both = difflib.ndiff(_lines(before), _lines(after))
     merged = [(line[0], line[2:]) for line in both if line[0] in STYLES]
     shown: set[int] = set()
@@ -137,7 +146,11 @@ def _lines(spec: dict[str, Any]) -> list[str]:
 
 
 def _parents(merged: list[tuple[str, str]], index: int) -> list[int]:
-    """Returns the unchanged lines that contain a line, found by their indentation."""
+    """Returns the indexes of the unchanged lines of YAML that contain the line at `index`.
+
+    They are found by their indentation. Each line in `merged` comes with its mark: `+`, `-` or a
+    blank.
+    """
     found, depth = [], _depth(merged[index][1])
     for above in range(index - 1, -1, -1):
         mark, line = merged[above]
@@ -171,14 +184,14 @@ TRY_NEXT = """\
 
 
 class Screen:
-    """Prints to a terminal, or without animation to a file or pipe."""
+    """Prints the demo to a terminal with animations, or to a file or pipe without them."""
 
     def __init__(self, console: Console) -> None:
-        """`console` decides about colors and animation."""
+        """Keeps the console, which decides about colors and animations."""
         self.console = console
 
     def open(self, base: str) -> None:
-        """Prints the introduction and the legend."""
+        """Prints the introduction and the legend. `base` is the URL of the service."""
         self._print()
         self._print(Text("TApp for today's Kubernetes", style="bold"))
         self._print(
@@ -188,14 +201,18 @@ class Screen:
         self._print(legend())
 
     def title(self, number: int, act: Act) -> None:
-        """Prints the title and text of an act."""
+        """Prints the number, the title and the text of an act."""
         self._print()
         self._print(Rule(Text(f"{number}. {act.title}", style="bold"), align="left"))
         if act.text:
             self._print(act.text)
 
     def change(self, before: Document, after: Document | None) -> None:
-        """Prints the difference of the spec."""
+        """Prints the difference between two specs of the TApp.
+
+        `before` is the spec before the act and `after` the one that the act writes; None if the act
+        deletes the TApp, so that the command for this is printed.
+        """
         self._print()
         if after is None:
             self._print("    $ kubectl delete tapp shop")
@@ -205,7 +222,10 @@ class Screen:
         self._print()
 
     def chart(self, stage: Stage) -> None:
-        """Prints the chart of the instances, drawn step by step on a terminal."""
+        """Prints the chart of an act, on a terminal drawn step by step.
+
+        `stage` has the record of the act.
+        """
         if not self.console.is_terminal:
             self._print(chart(stage))
             return
@@ -215,9 +235,10 @@ class Screen:
                 time.sleep(FRAME_SECONDS)
 
     def reasons(self, stage: Stage) -> None:
-        """Prints the service's decisions with their reasons.
+        """Prints the service's decisions in an act, with their reasons.
 
-        If the condition Degraded is True, its message is printed as well.
+        If the TApp's condition Degraded is True, its message is printed as well. `stage` has the
+        record of the act.
         """
         self._print()
         for line in reasons(stage):
@@ -228,14 +249,21 @@ class Screen:
             self._print(_reason_line(degraded["reason"], degraded["message"]))
 
     def goals(self, goals: Iterable[Goal]) -> None:
-        """Prints the goals, and which of them were reached."""
+        """Prints the goals of an act, each with a mark that says whether it was reached."""
         self._print()
         for goal in goals:
             mark, style = ("✓", "green") if goal.reached else ("✗ missed:", "bold red")
             self._print(Text(f"  {mark} ", style=style).append(goal.text, style="default"))
 
     def close(self, stage: Stage, missed: list[str], seconds: float, *, left_out: int) -> None:
-        """Prints whether all goals were reached, and what to try next."""
+        """Prints the end of the demo: whether all goals were reached, and what to try next.
+
+        Args:
+            stage: the cluster, with the number of calls of the service and the slowest call.
+            missed: the goals that were missed; empty after a success.
+            seconds: the real time that the demo took.
+            left_out: the number of acts that were not played.
+        """
         self._print()
         self._print(Rule())
         if missed:
@@ -259,7 +287,10 @@ class Screen:
 
 
 def reasons(stage: Stage) -> list[RenderableType]:
-    """Returns the decisions of an act, grouped by action and reason, with times and instances."""
+    """Returns the decisions of an act as lines, grouped by action and reason.
+
+    Each group has the times of its decisions, and the instances. `stage` has the record of the act.
+    """
     kinds: dict[tuple[str, str], tuple[str, dict[float, list[int]]]] = {}
     latest: dict[int, tuple[str, str]] = {}
     for moment in stage.moments:
@@ -295,7 +326,7 @@ def _reason_line(reason: str, message: str) -> Padding:
 
 
 def _number_list(numbers: list[int]) -> str:
-    """Returns `0 1`, or `0-5` for three or more consecutive numbers."""
+    """Returns the numbers as text: `0 1`, or `0-5` for three or more consecutive numbers."""
     first, last = numbers[0], numbers[-1]
     if len(numbers) > 2 and numbers == list(range(first, last + 1)):  # noqa: PLR2004
         return f"{first}-{last}"

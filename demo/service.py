@@ -21,12 +21,12 @@ TIME_HEADER = "X-Seconds-Since-The-Epoch"
 
 
 class ServiceError(Exception):
-    """The service did not start; the message has the end of its log."""
+    """The service did not start; the message ends with the end of its log."""
 
 
 @contextlib.contextmanager
 def serve() -> Iterator[str]:
-    """Runs the service until the context ends, and yields its URL.
+    """Runs the service while the `with` block runs, and yields its URL.
 
     Raises ServiceError if the service does not start.
     """
@@ -43,7 +43,11 @@ def serve() -> Iterator[str]:
 
 
 def _start(log: int) -> "tuple[subprocess.Popen[bytes], int]":
-    """Starts gunicorn without TAPP_ variables of the environment; returns process and port."""
+    """Starts gunicorn on a free port, and returns the process and the port.
+
+    `log` is the file descriptor for its output. The variables TAPP_... of the environment are
+    removed, so that the service has its default options.
+    """
     environment = {key: value for key, value in os.environ.items() if not key.startswith("TAPP_")}
     environment.pop("PROMETHEUS_MULTIPROC_DIR", None)
     # Gunicorn inherits the open socket, so no other process can take the port in between.

@@ -43,18 +43,20 @@ This kubectl has only apply -f, create -f, delete, patch, and get, which prints 
 
 
 class Calls:
-    """Answers the calls of kubectl that a person or the plugin makes in the shell."""
+    """Answers the calls of kubectl that a person or the plugin makes in the demo's shell."""
 
     def __init__(self, kubectl: Kubectl) -> None:
-        """`kubectl` answers the calls that the plugin makes."""
+        """Keeps the stand-in for kubectl, which answers all calls that the plugin makes."""
         self._kubectl = kubectl
         # The cluster knows a kind of a CRD from its first object on, and a person asks earlier.
         kubectl.world.kinds.of({"apiVersion": "apps.tkestack.io/v1", "kind": "TApp"})
 
     def answer(self, arguments: list[str], stdin: str) -> Iterator[dict[str, Any]]:
-        """Yields the parts of an answer: `out` (text) any number of times, then `code` and `err`.
+        """Runs one call, and yields the parts of its answer as JSON objects.
 
-        The output of a watch comes in parts; `stop` of the watch is called when the reader leaves.
+        A part has `out`, a text for standard output, any number of times. The last part has `code`
+        and `err`: the exit code and the error output. The output of a watch comes in many parts,
+        and the watch is stopped when the reader leaves.
         """
         if "--watch" in arguments:
             watch = self._kubectl.follow(arguments)
@@ -136,7 +138,7 @@ class Calls:
 
 
 def _resource(document: dict[str, Any]) -> str:
-    """Returns a name such as `tapp.apps.tkestack.io/web`, as kubectl prints it."""
+    """Returns the name of an object as kubectl prints it, such as `tapp.apps.tkestack.io/web`."""
     group, kind = document["apiVersion"].rpartition("/")[0], document["kind"].lower()
     return f"{f'{kind}.{group}' if group else kind}/{document['metadata']['name']}"
 
@@ -161,7 +163,7 @@ class _Server(socketserver.ThreadingUnixStreamServer):
 
 
 def programs(directory: Path) -> None:
-    """Writes the programs `kubectl` and `kubectl-tapp` into a directory."""
+    """Writes two shell scripts, `kubectl` and `kubectl-tapp`, into a directory that is on PATH."""
     plugin = "import sys; from kubectl_tapp.entry import main; main()"
     python = shlex.quote(sys.executable)
     for name, code in (
@@ -174,7 +176,7 @@ def programs(directory: Path) -> None:
 
 
 def main() -> int:
-    """Runs the shell until it ends, and returns its exit code."""
+    """Runs a shell on the embedded cluster until the shell ends, and returns its exit code."""
     with serve() as url, tempfile.TemporaryDirectory() as directory:
         stage = Stage(url)
         # The plugin's processes use the machine's time, so the cluster has to do the same.

@@ -15,7 +15,11 @@ _STDIN = ("-", "/dev/stdin")
 
 
 def main(arguments: list[str]) -> int:
-    """Runs one call, prints its output and returns its exit code."""
+    """Sends one call to the process that runs the cluster, prints the output, and returns the exit
+    code.
+
+    For `kubectl tapp` it runs the plugin instead.
+    """
     if arguments[:1] == ["tapp"]:
         os.execvp("kubectl-tapp", ["kubectl-tapp", *arguments[1:]])  # noqa: S606, S607 - the plugin on PATH, as kubectl starts it
     try:
@@ -37,7 +41,10 @@ def main(arguments: list[str]) -> int:
 
 
 def _text(arguments: list[str]) -> str:
-    """Returns the contents of the file of `-f`, or of standard input if a call reads it."""
+    """Returns the text that a call reads: the content of the file of `-f`, or standard input.
+
+    Returns "" if the call reads neither.
+    """
     for flag, value in itertools.pairwise(arguments):
         if flag in ("-f", "--filename") and value not in _STDIN:
             with open(value, encoding="utf-8") as file:  # noqa: PTH123 - pathlib costs start time

@@ -24,10 +24,13 @@ BROKEN = ("ImagePullBackOff", "ErrImagePull", "CrashLoopBackOff")
 
 
 class TimedHook:
-    """Calls the service, counts the calls, and keeps the longest duration."""
+    """Calls the service over HTTP, counts the calls, and measures the slowest call."""
 
     def __init__(self, base: str, clock: Clock) -> None:
-        """`base` is the service's URL, `clock` is the clock of the cluster."""
+        """Prepares the calls. `base` is the URL of the service.
+
+        Each call tells the service the time of `clock`, the clock of the simulated cluster.
+        """
         self._http = HttpHook(base, self._headers)
         self._clock = clock
         # The simulated time in calls of the service; None means the current time of the cluster.
@@ -49,7 +52,14 @@ class TimedHook:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The state of one instance at one moment."""
+    """The state of one instance in the demo at one moment, for the chart.
+
+    Attributes:
+        state: its state in the TApp's status, or `Broken`, `Drained` or `Silent`.
+        template: the name of its template.
+        image: the image of its container; empty without a pod.
+        revision: the revision of its pod; empty without a pod.
+    """
 
     state: str
     template: str = ""
@@ -59,7 +69,7 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class Decision:
-    """The decision of a sync about one instance."""
+    """The decision of the service about one instance in a sync: action, reason and message."""
 
     action: str
     reason: str
@@ -68,7 +78,9 @@ class Decision:
 
 @dataclass
 class Moment:
-    """One sync: its time, the observed instances and the decisions."""
+    """One sync: its simulated time, and the state of each instance and the decision about it, by
+    number.
+    """
 
     time: float
     instances: dict[int, Snapshot] = field(default_factory=dict)
@@ -76,10 +88,21 @@ class Moment:
 
 
 class Stage:
-    """One TApp on the embedded cluster."""
+    """One TApp on the embedded cluster, with a record of all syncs of the present act.
+
+    Attributes:
+        hook: calls the service.
+        world: the simulated cluster.
+        spec: the spec of the TApp.
+        annotations: the annotations that the next `apply` writes.
+        moments: the syncs of the act. The first entry has the state of the instances before the
+            act.
+        started: when the act began, in simulated seconds.
+        fewest_serving: the fewest instances that really served at one time in the act.
+    """
 
     def __init__(self, base: str) -> None:
-        """`base` is the service's URL."""
+        """Builds an embedded cluster that calls the service at the URL `base`."""
         clock = Clock()
         self.hook = TimedHook(base, clock)
         self.world = World(
@@ -99,7 +122,7 @@ class Stage:
         self.world.watch(self._count_serving)
 
     def begin(self) -> None:
-        """Starts an act, and forgets the records of earlier acts."""
+        """Starts the record of an act, and drops the records of earlier acts."""
         self.world.hook_calls.clear()
         self.moments = [
             Moment(self.world.clock.now, moment.instances) for moment in self.moments[-1:]
@@ -109,7 +132,7 @@ class Stage:
         self._earlier_writes = len(self.world.writes)
 
     def apply(self, spec: Document) -> None:
-        """Writes the TApp with this spec, like `kubectl apply`."""
+        """Writes the TApp with this spec and the present annotations, like `kubectl apply`."""
         self.spec = spec
         metadata = {"name": NAME, "annotations": self.annotations}
         tapp = {"apiVersion": "apps.tkestack.io/v1", "kind": "TApp", "metadata": metadata}
@@ -120,7 +143,10 @@ class Stage:
         self.world.delete("TApp", NAME)
 
     def settle(self) -> None:
-        """Runs the cluster until nothing moves, and records the syncs."""
+        """Runs the cluster until it is at rest, and adds the syncs to the record of the act.
+
+        Raises UnsettledError if the cluster does not come to rest.
+        """
         try:
             self.world.settle()
         finally:
@@ -136,7 +162,7 @@ class Stage:
                 self.moments.append(_finalize_moment(call))
 
     def _count_serving(self, event: Event) -> None:
-        """Counts the instances that really serve.
+        """Updates the number of instances that really serve, after a change of a pod.
 
         The condition Ready does not show this while a container is replaced in place.
         """
@@ -150,7 +176,10 @@ class Stage:
         self.fewest_serving = min(self.fewest_serving, len(self._serving))
 
     def _sync_moment(self, call: HookCall) -> Moment:
-        """Returns the observations and decisions of a sync, by sending its request to `/plan`."""
+        """Returns the record of a sync, with the decisions that the service explains at `/plan`.
+
+        `call` is the call of the sync hook, whose request is sent to `/plan` again.
+        """
         plan = self.plan(b"".join(call.parts), call.time)
         pods = _pods(call.request)
         moment = Moment(call.time)
@@ -161,7 +190,11 @@ class Stage:
         return moment
 
     def plan(self, request: bytes, at: float) -> Document:
-        """Returns the service's explained decisions for a request at this time."""
+        """Returns the decisions that the service explains at `/plan` for a request of the sync
+        hook.
+
+        `at` is the simulated time of the decisions.
+        """
         self.hook.at = at
         try:
             plan: Document = msgspec.json.decode(self.hook.post("/plan", request, 10).body)
@@ -171,19 +204,21 @@ class Stage:
 
     @property
     def seconds(self) -> float:
-        """Length of the act in simulated seconds."""
+        """The length of the act in simulated seconds, from its start to its last sync; at least
+        0.1.
+        """
         return max([moment.time - self.started for moment in self.moments], default=0.0) or 0.1
 
     @property
     def writes(self) -> list[Write]:
-        """Metacontroller's writes to pods and claims in this act."""
+        """The writes of Metacontroller to pods and claims in this act."""
         return [
             write for write in self.world.writes[self._earlier_writes :] if write.kind != "TApp"
         ]
 
     @property
     def bad_writes(self) -> list[Write]:
-        """Metacontroller's writes in all acts that were refused or changed nothing.
+        """The writes of Metacontroller in all acts that were refused or changed nothing.
 
         Left out are the PUTs with which Metacontroller follows each write of a pod's status.
         """
@@ -200,36 +235,38 @@ class Stage:
 
     @property
     def touched(self) -> set[int]:
-        """Numbers of the instances whose pods Metacontroller wrote to in this act."""
+        """The numbers of the instances to whose pods Metacontroller has written in this act."""
         names = [write.name for write in self.writes if write.kind == "Pod"]
         return {int(name.rpartition("-")[2]) for name in names}
 
     @property
     def pods(self) -> dict[int, Document]:
-        """Instance number to pod."""
+        """Instance number -> the pod of the instance."""
         pods = self.world.list("Pod")
         return {int(pod["metadata"]["name"].rpartition("-")[2]): pod for pod in pods}
 
     @property
     def uids(self) -> dict[int, str]:
-        """Instance number to the uid of the pod."""
+        """Instance number -> the uid of the instance's pod."""
         return {number: pod["metadata"]["uid"] for number, pod in self.pods.items()}
 
     @property
     def claims(self) -> dict[str, str]:
-        """Claim name to uid."""
+        """Name of a claim -> the uid of the claim."""
         claims = self.world.list("PersistentVolumeClaim")
         return {claim["metadata"]["name"]: claim["metadata"]["uid"] for claim in claims}
 
     @property
     def status(self) -> Document:
-        """The TApp's status; empty if the TApp does not exist."""
+        """The status of the TApp; empty if the TApp does not exist."""
         found = self.world.list("TApp")
         status: Document = found[0].get("status") or {} if found else {}
         return status
 
     def condition(self, type: str) -> Document:
-        """Returns a condition of the TApp, or an empty object."""
+        """Returns the condition of this type in the TApp's status; empty if the condition does not
+        exist.
+        """
         return condition_of({"status": self.status}, type)
 
 
@@ -239,7 +276,7 @@ def is_ready(pod: Document) -> bool:
 
 
 def condition_of(item: Document, type: str) -> Document:
-    """Returns a condition of an object's status, or an empty object."""
+    """Returns the condition of this type in the status of an object; empty if it does not exist."""
     known = (item.get("status") or {}).get("conditions") or []
     return next((condition for condition in known if condition["type"] == type), {})
 
@@ -271,9 +308,9 @@ def _snapshot(pod: Document | None, state: str, template: str) -> Snapshot:
 
 
 def _finalize_moment(call: HookCall) -> Moment:
-    """Returns the observations and decisions of a finalize call.
+    """Returns the record of a call of the finalize hook.
 
-    The call deletes every pod that is not being deleted yet.
+    The hook deletes every pod that is not being deleted yet.
     """
     moment = Moment(call.time)
     for number, pod in _pods(call.request).items():
@@ -290,7 +327,7 @@ Spec = dict[str, Any]
 
 @dataclass(frozen=True)
 class Goal:
-    """A goal of an act, and whether it was reached."""
+    """One goal of an act, as a sentence, and whether the act has reached it."""
 
     text: str
     reached: bool
@@ -301,7 +338,12 @@ Play = Generator[Spec | None, None, list[Goal]]
 
 @dataclass(frozen=True)
 class Act:
-    """One change of the spec, with the text that a viewer reads before it."""
+    """One act of the demo: a change of the TApp's spec, with the text that a viewer reads before
+    it.
+
+    `play` is a generator function: it yields the new spec, or None to delete the TApp, and then
+    returns the goals.
+    """
 
     title: str
     text: str
@@ -310,12 +352,12 @@ class Act:
 
 
 def ready(stage: Stage) -> set[int]:
-    """Returns the numbers of the instances whose pod is Ready."""
+    """Returns the numbers of the instances whose pods are Ready."""
     return {number for number, pod in stage.pods.items() if is_ready(pod)}
 
 
 def images(stage: Stage) -> dict[int, str]:
-    """Returns instance number to the image that its container runs."""
+    """Returns instance number -> the image that the instance's container runs now."""
     return {
         number: status["image"].removeprefix("docker.io/library/")
         for number, pod in stage.pods.items()
@@ -324,6 +366,6 @@ def images(stage: Stage) -> dict[int, str]:
 
 
 def complete(stage: Stage) -> Goal:
-    """Returns the goal that the TApp's condition Ready is True."""
+    """Returns the goal that the condition Ready of the TApp is True."""
     condition = stage.condition("Ready")
     return Goal("the status condition Ready is True", condition.get("status") == "True")

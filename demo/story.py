@@ -32,7 +32,11 @@ LOST = 60  # Seconds without a report after which a node is lost
 
 
 def drain(stage: Stage) -> Play:
-    """Changes an image: pods with the readiness gate leave their Services before the update."""
+    """Changes an image. Pods with the readiness gate have to leave their Services before the
+    update.
+
+    Yields the new spec and returns the goals, as every act does.
+    """
     before, closed_for = stage.uids, dict[int, float]()
 
     def measure(event: Event) -> None:
@@ -65,7 +69,7 @@ def drain(stage: Stage) -> Play:
 
 
 def lose_node(stage: Stage) -> Play:
-    """Silences a node; its instances start on other nodes."""
+    """Lets a node stop reporting. Its instances have to start on other nodes."""
     nodes = {number: pod["spec"]["nodeName"] for number, pod in stage.pods.items()}
     before, claims, lost = stage.uids, stage.claims, nodes[5]
     moved = {number for number, node in nodes.items() if node == lost}
@@ -88,7 +92,7 @@ def lose_node(stage: Stage) -> Play:
 
 
 def false_since(condition: Spec) -> float:
-    """Returns when the condition became False, in simulated seconds.
+    """Returns when a condition became False, in simulated seconds.
 
     Returns infinity if the condition is not False.
     """
@@ -98,12 +102,12 @@ def false_since(condition: Spec) -> float:
 
 
 def seconds(time: str) -> float:
-    """Returns a time of an object in simulated seconds."""
+    """Returns a timestamp in an object as simulated seconds, which count from `EPOCH`."""
     return datetime.fromisoformat(time).timestamp() - EPOCH.timestamp()
 
 
 def listed(numbers: set[int]) -> str:
-    """Returns `2 and 5`."""
+    """Returns the numbers as text, sorted: `2 and 5`."""
     return " and ".join(map(str, sorted(numbers)))
 
 
@@ -111,7 +115,10 @@ OLD, NEW, BAD, FIXED = "nginx:1.27", "nginx:1.28", "nginx:1.29-typo", "nginx:1.2
 
 
 def template(image: str, **more: Any) -> Spec:
-    """Returns a pod template of the demo."""
+    """Returns a pod template with one container, which has this image and mounts the claim `data`.
+
+    `more` are further fields of the container.
+    """
     mounts = [{"name": "data", "mountPath": "/data"}]
     container = {"name": "web", "image": image, "volumeMounts": mounts, **more}
     return {"metadata": {"labels": {"app": NAME}}, "spec": {"containers": [container]}}
@@ -124,7 +131,7 @@ CLAIM = {
 
 
 def create(stage: Stage) -> Play:
-    """Creates six instances, each with a claim."""
+    """Creates a TApp with six instances, each of which has a claim."""
     yield {
         "replicas": 6,
         "updateStrategy": {"maxUnavailable": 2},
@@ -139,7 +146,7 @@ def create(stage: Stage) -> Play:
 
 
 def canary(stage: Stage) -> Play:
-    """Gives one instance a template of the pool."""
+    """Lets one instance run a template of the pool, whose image is newer."""
     before = stage.uids
     yield {**stage.spec, "templatePool": {"canary": template(NEW)}, "templates": {"5": "canary"}}
     return [
@@ -151,7 +158,9 @@ def canary(stage: Stage) -> Play:
 
 
 def roll(stage: Stage) -> Play:
-    """Gives the default template the canary's image; the canary instance needs no update."""
+    """Gives the default template the canary's image, so that all instances but the canary are
+    updated.
+    """
     before = stage.uids
     spec = {**stage.spec, "template": template(NEW)}
     yield {key: spec[key] for key in spec if key not in ("templatePool", "templates")}
@@ -165,7 +174,7 @@ def roll(stage: Stage) -> Play:
 
 
 def bad_image(stage: Stage) -> Play:
-    """Sets an image that cannot be pulled."""
+    """Gives the default template an image that cannot be pulled. The rollout has to stop."""
     stage.world.kubelet.levers.bad_images = {BAD}
     yield {**stage.spec, "template": template(BAD)}
     degraded = stage.condition("Degraded")
@@ -180,7 +189,7 @@ def bad_image(stage: Stage) -> Play:
 
 
 def repair(stage: Stage) -> Play:
-    """Sets a good image; broken instances are updated first."""
+    """Gives the default template a good image. The broken instances have to be updated first."""
     before = stage.uids
     yield {**stage.spec, "template": template(FIXED)}
     return [
@@ -195,7 +204,7 @@ def repair(stage: Stage) -> Play:
 
 
 def kill(stage: Stage) -> Play:
-    """Stops one instance."""
+    """Stops one instance, whose claim has to stay."""
     claims = stage.claims
     yield {**stage.spec, "statuses": {"3": "Killed"}}
     return [
@@ -207,7 +216,7 @@ def kill(stage: Stage) -> Play:
 
 
 def start(stage: Stage) -> Play:
-    """Starts the stopped instance again."""
+    """Starts the stopped instance again, which has to use its old claim."""
     claims = stage.claims
     yield {key: value for key, value in stage.spec.items() if key != "statuses"}
     volumes = stage.pods[3]["spec"]["volumes"] if 3 in stage.pods else []  # noqa: PLR2004
@@ -221,7 +230,7 @@ def start(stage: Stage) -> Play:
 
 
 def force(stage: Stage) -> Play:
-    """Gives instances a template other than the rolling one, with a larger budget."""
+    """Lets four instances run a template that is not the rolling one and has a larger budget."""
     before, claims = stage.uids, stage.claims
     hotfix = template(FIXED, env=[{"name": "HOTFIX", "value": "on"}])
     hotfix["spec"]["readinessGates"] = [{"conditionType": GATE}]
@@ -247,7 +256,7 @@ def force(stage: Stage) -> Play:
 
 
 def scale_up(stage: Stage) -> Play:
-    """Adds instances."""
+    """Adds two instances. The others have to stay as they are."""
     before = stage.uids
     yield {**stage.spec, "replicas": 8}
     kept = {number: uid for number, uid in stage.uids.items() if number in before}
@@ -259,7 +268,7 @@ def scale_up(stage: Stage) -> Play:
 
 
 def scale_down(stage: Stage) -> Play:
-    """Removes instances."""
+    """Removes the four instances with the highest numbers. Their claims have to stay."""
     claims = stage.claims
     yield {**stage.spec, "replicas": 4}
     return [
@@ -272,7 +281,7 @@ def scale_down(stage: Stage) -> Play:
 
 
 def delete(stage: Stage) -> Play:
-    """Deletes the TApp."""
+    """Deletes the TApp. Its claims have to stay."""
     claims = stage.claims
     yield None
     return [
@@ -286,7 +295,7 @@ def delete(stage: Stage) -> Play:
 
 
 def hotfixed(stage: Stage) -> set[int]:
-    """Returns the instances whose container has the variable of the hotfix."""
+    """Returns the numbers of the instances whose container has the variable of the hotfix."""
     return {number for number, pod in stage.pods.items() if pod["spec"]["containers"][0].get("env")}
 
 

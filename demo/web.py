@@ -16,14 +16,14 @@ _TICK = 0.1
 
 
 def template(name: str, image: str) -> Document:
-    """Returns a pod template with one container."""
+    """Returns a pod template with one container of this image, and with the label `app: NAME`."""
     containers = [{"name": "web", "image": image}]
     spec = {"containers": containers, "terminationGracePeriodSeconds": 2}
     return {"metadata": {"labels": {"app": name}}, "spec": spec}
 
 
 def tapps() -> Iterator[Document]:
-    """Yields the first objects: the demo's TApp, and two further ones."""
+    """Yields the TApps that exist when the page opens: the demo's own, and two further ones."""
     pool = {"canary": template(NAME, "shop:2.0")}
     budget = {"maxUnavailable": 1}
     yield _tapp(
@@ -42,7 +42,9 @@ def _tapp(name: str, **spec: object) -> Document:
 
 @contextmanager
 def running_in_real_time(kubectl: Kubectl) -> Iterator[None]:
-    """Runs the cluster in real time while the context lasts."""
+    """Lets the time of the simulated cluster pass as real time does, while the `with` block
+    runs.
+    """
     ended = threading.Event()
 
     def run() -> None:
@@ -63,12 +65,18 @@ def running_in_real_time(kubectl: Kubectl) -> Iterator[None]:
 
 
 def session_of(kubectl: Kubectl) -> Session:
-    """Returns a session of a user of the embedded cluster, at the simulated time."""
+    """Returns a session of the plugin for a user of the embedded cluster, with its simulated
+    time.
+    """
     return Session(kubectl, kubectl.world.clock.unix)
 
 
 def main(port: int = 0, *, browser: bool = True) -> int:
-    """Serves the page until Ctrl-C, and returns the exit code."""
+    """Serves the page on the embedded cluster until Ctrl-C, and returns the exit code.
+
+    With `port` 0 the kernel chooses a free port. If `browser` is True, the page is opened in a
+    browser.
+    """
     with serve() as url:
         stage = Stage(url)
         stage.world.kubelet.levers.bad_images.add(BAD_IMAGE)
