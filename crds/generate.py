@@ -28,7 +28,7 @@ HEADER: Final = """\
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes repeated values in full instead of as YAML anchors."""
+    """Writes YAML in which repeated values are written in full, without anchors and aliases."""
 
     def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - the name is PyYAML's
         return True
@@ -36,7 +36,7 @@ class _Dumper(yaml.SafeDumper):
 
 @cache
 def render() -> str:
-    """Returns the content of the CRD file."""
+    """Returns the content of the file with the CRD, as YAML with a comment at the top."""
     document = yaml.dump(
         custom_resource_definition(), Dumper=_Dumper, sort_keys=False, width=100, allow_unicode=True
     )
@@ -44,7 +44,11 @@ def render() -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Writes or checks the files; returns 1 if the check finds an outdated file."""
+    """Writes or checks the CRD and the generated documentation, and returns the exit code.
+
+    `arguments` are those of the command line; None reads them from the process. The exit code is 1
+    if `--check` finds an outdated file.
+    """
     parser = argparse.ArgumentParser(prog="python -m crds.generate", description=__doc__)
     parser.add_argument(
         "--check", action="store_true", help="write nothing; fail if a file is out of date"

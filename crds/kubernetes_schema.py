@@ -107,18 +107,21 @@ def _definitions() -> dict[str, Schema]:
 
 
 def structural(name: str, *, described: bool = True) -> Schema:
-    """Returns the structural schema of a type such as `CORE + "PodSpec"`.
+    """Returns the structural schema, as a CRD needs it, of a Kubernetes type such as `CORE +
+    "PodSpec"`.
 
-    `described` adds the first sentence of each field's documentation.
+    If `described` is True, each field has the first sentence of its documentation as its
+    description; otherwise fields have no description.
     """
     return _Translation(described).definition(name)
 
 
 def first_sentence(text: str) -> str:
-    """Returns the first sentence of a field's documentation.
+    """Returns the first sentence of the documentation of a field.
 
     `kubectl apply` stores a copy of the applied object in an annotation of at most 256 KiB. A CRD
-    with the whole texts would be too long for it, and only server-side apply could install the CRD.
+    with the complete texts would be too long for it, and only server-side apply could install the
+    CRD.
     """
     paragraph = re.sub(r"\s+", " ", text.split("\n\n", maxsplit=1)[0]).strip()
     end = re.search(r"(?<!e\.g)(?<!i\.e)(?<!etc)\.(?= [A-Z])", paragraph)
@@ -126,9 +129,10 @@ def first_sentence(text: str) -> str:
 
 
 def with_placeholders(template: Schema, fields: Mapping[str, Numbers] = NUMBERS) -> Schema:
-    """Allows placeholders instead of the numbers in `fields`, and returns the changed template.
+    """Changes a schema so that the numbers in `fields` may be placeholders, and returns it.
 
-    A field accepts a string that is a placeholder, or in some fields a placeholder between digits.
+    `fields` maps paths to the forms of placeholders that are allowed there. Such a field accepts a
+    string that is a placeholder, or in some fields a placeholder between digits.
     """
     for path, numbers in fields.items():
         *parents, last = path.split(".")

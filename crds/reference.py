@@ -30,7 +30,9 @@ Schema = dict[str, Any]
 
 
 def render() -> str:
-    """Returns the page: a table of the fields of `spec`, and a table of the fields of `status`."""
+    """Returns the Markdown of the reference page: a table of the fields of `spec`, and one of
+    `status`.
+    """
     fields = tapp_schema()["properties"]
     parts = [HEAD]
     for part in ("spec", "status"):

@@ -28,7 +28,7 @@ SIMPLE_TYPES: Final = {str: "string", bool: "boolean"}
 
 
 def tapp_schema() -> Schema:
-    """Returns the schema of a TApp object."""
+    """Returns the OpenAPI schema of a TApp, as the CRD contains it."""
     fields = dict(_fields(TApp))
     return {
         "type": "object",
@@ -50,7 +50,9 @@ def tapp_schema() -> Schema:
 
 
 def _kubernetes_schemas() -> dict[str, Schema]:
-    """Returns the schemas of those fields of the spec whose types are defined by Kubernetes."""
+    """Returns field of the spec -> its schema, for the fields whose types are defined by
+    Kubernetes.
+    """
     pod = CORE + "PodTemplateSpec"
     pooled = with_placeholders(structural(pod, described=False)) | rules.CONTAINERS
     claim = structural(CORE + "PersistentVolumeClaim")
@@ -75,10 +77,10 @@ def _kubernetes_schemas() -> dict[str, Schema]:
 
 
 def _schema_of_field(field: FieldInfo, kubernetes_schema: Schema) -> Schema:
-    """Returns the schema of a field.
+    """Returns the schema of one field of a model.
 
-    `kubernetes_schema` is used for a field that is an opaque map. For a field that is a model, it
-    maps the names of the model's fields to their Kubernetes schemas.
+    `kubernetes_schema` is the schema for a field that is an opaque map. For a field that is a
+    model, it maps the names of the model's fields to their Kubernetes schemas.
     """
     kind = field.annotation
     alternatives = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
@@ -119,7 +121,7 @@ def _number(limits: list[Any], described: Schema, extra: Schema) -> Schema:
 
 
 def _fields(model: type[BaseModel]) -> Iterator[tuple[str, FieldInfo]]:
-    """Yields the fields of a model by their JSON names, each with its description.
+    """Yields JSON name and field for all fields of a model, each with its description.
 
     Fields that the model inherits are not included.
     """
@@ -133,7 +135,9 @@ def _fields(model: type[BaseModel]) -> Iterator[tuple[str, FieldInfo]]:
 
 
 def _descriptions(model: type[BaseModel]) -> dict[str, str]:
-    """Returns the description of each field of a model: the string literal below the field."""
+    """Returns field name -> description, for a model: the description is the string below the
+    field.
+    """
     source: Any = ast.parse(getsource(model)).body[0]
     return {
         ast.unparse(field.target): " ".join(ast.literal_eval(text.value).split())

@@ -21,7 +21,10 @@ _Row = tuple[str, ...]
 
 
 def render(page: str) -> str:
-    """Returns the page with its generated tables. Raises KeyError for an unknown table."""
+    """Returns the text of the page with all generated tables written anew.
+
+    Raises KeyError if a comment in the page names a table that does not exist.
+    """
     return _TABLE.sub(lambda found: f"{_COMMENT.format(found[1])}\n\n{_table(found[1])}", page)
 
 

@@ -34,14 +34,17 @@ WITH_METACONTROLLER = "install-with-metacontroller.yaml"
 
 
 def write_manifests(dist: Path, image: str) -> None:
-    """Writes install.yaml, and a second file that contains Metacontroller as well."""
+    """Writes install.yaml, and a second file that contains Metacontroller as well, into `dist`.
+
+    `image` is the image of the service, with a tag or a digest.
+    """
     ours = composed((), image)
     write(dist / "install.yaml", ours)
     write(dist / WITH_METACONTROLLER, [*metacontroller.manifests(), *ours])
 
 
 def write(file: Path, documents: list[Document]) -> None:
-    """Writes objects to one YAML file."""
+    """Writes Kubernetes objects to one YAML file, each as a document."""
     text = yaml.dump_all(documents, Dumper=yaml.CSafeDumper, sort_keys=False, width=100)
     file.write_text(text, encoding="utf-8")
 
@@ -55,7 +58,11 @@ IMAGE = re.compile(
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Builds a release; returns 0 if done and 1 if a step failed, exits with 2 for wrong usage."""
+    """Builds a release in a directory, and returns the exit code.
+
+    `arguments` are those of the command line; None reads them from the process. The exit code is 0
+    after a success and 1 if a step failed. A wrong usage ends the process with 2.
+    """
     parser = argparse.ArgumentParser(prog="make release", description="Writes a release to dist/.")
     parser.add_argument("--version", default="")
     parser.add_argument("--image", default="")
@@ -85,7 +92,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def image_with_tag(version: str, image: str) -> str:
-    """Returns the image with its tag or digest.
+    """Returns the image with a tag or digest; the tag is the version if the image has neither.
 
     Raises ReleaseError if the version or the image is missing or invalid.
     """
@@ -108,7 +115,7 @@ def image_with_tag(version: str, image: str) -> str:
 
 
 def path_of(tool: str) -> str:
-    """Returns the path of a tool; raises ReleaseError if the tool is not on PATH."""
+    """Returns the path of a program; raises ReleaseError if the program is not on PATH."""
     path = shutil.which(tool)
     if path is None:
         raise ReleaseError(
@@ -119,7 +126,10 @@ def path_of(tool: str) -> str:
 
 
 def checked_page(home: str) -> str:
-    """Returns the project's page without a trailing slash; raises ReleaseError if it is no URL."""
+    """Returns the URL of the project's page without a trailing slash; "" if the page is not known.
+
+    Raises ReleaseError if `home` is no URL of a project.
+    """
     if home and not HOME.fullmatch(home):
         raise ReleaseError(
             f"PAGE={home} is not the URL of a project: give it as https://github.com/OWNER/NAME"
@@ -128,7 +138,15 @@ def checked_page(home: str) -> str:
 
 
 def write_chart(dist: Path, image: str, helm: str, home: str) -> None:
-    """Writes the packed chart with Metacontroller's chart in it, after `helm lint` has passed."""
+    """Writes the packed Helm chart, which contains Metacontroller's chart, after `helm lint` has
+    passed.
+
+    Args:
+        dist: the directory of the release.
+        image: the image of the service, with a tag or a digest.
+        helm: the path of the program helm.
+        home: the URL of the project's page; empty if the release is not published.
+    """
     with tempfile.TemporaryDirectory() as temporary:
         directory = Path(temporary) / "tapp"
         chart.copy(directory, VERSION, image, home)
@@ -140,13 +158,13 @@ def write_chart(dist: Path, image: str, helm: str, home: str) -> None:
 
 
 def write_wheel(dist: Path) -> None:
-    """Writes the wheel with `kubectl tapp`."""
+    """Writes the Python wheel with `kubectl tapp` into `dist`."""
     pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
     run_step("the wheel", *pip, "--wheel-dir", dist, ROOT)
 
 
 def write_sbom(dist: Path) -> None:
-    """Writes the SBOM of the image's requirements and their dependencies in CycloneDX format."""
+    """Writes the SBOM of the image's requirements and their dependencies, in CycloneDX format."""
     with tempfile.TemporaryDirectory() as temporary:
         venv.create(temporary, with_pip=False)
         python = Path(temporary) / "bin" / "python"
@@ -158,14 +176,19 @@ def write_sbom(dist: Path) -> None:
 
 
 def run_step(what: str, *command: str | Path) -> None:
-    """Runs a step of the release; raises ReleaseError with the last line of its output."""
+    """Runs a command that builds a part of the release, which `what` names.
+
+    Raises ReleaseError with the last line of its error output if the command fails.
+    """
     done = metacontroller.run(*command)
     if done.returncode != 0:
         raise ReleaseError(f"{what} could not be built: {metacontroller.last_line(done.stderr)}")
 
 
 def write_checksums(dist: Path) -> None:
-    """Writes SHA256SUMS for `sha256sum --check`."""
+    """Writes the file SHA256SUMS with the checksums of all files in `dist`, for `sha256sum
+    --check`.
+    """
     lines = [
         f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.name}\n"
         for file in sorted(dist.iterdir())

@@ -22,7 +22,11 @@ _IMAGE = """\
 
 
 def copy(directory: Path, version: str, image: str, home: str = "") -> None:
-    """Copies the chart to a directory that does not exist yet; `home` is the project's page."""
+    """Copies the Helm chart to a directory that does not exist yet, and sets version and image in
+    it.
+
+    `home` is the URL of the project's page; empty leaves out the fields that need it.
+    """
     shutil.copytree(CHART, directory, ignore=shutil.ignore_patterns("charts", "Chart.lock"))
     described = directory / "Chart.yaml"
     content = yaml.safe_load(described.read_text(encoding="utf-8"))
@@ -36,7 +40,10 @@ def copy(directory: Path, version: str, image: str, home: str = "") -> None:
 
 
 def _origin(version: str, home: str) -> Document:
-    """Returns the fields of Chart.yaml that only a published release has."""
+    """Returns the fields of Chart.yaml that say where a published release comes from.
+
+    The result is empty if `home`, the URL of the project's page, is empty.
+    """
     if not home:
         return {}
     return {
@@ -48,7 +55,10 @@ def _origin(version: str, home: str) -> Document:
 
 
 def split(image: str) -> Document:
-    """Returns registry, repository, tag and digest of an image, for the chart's value `image`."""
+    """Returns registry, repository, tag and digest of an image, for the value `image` of the chart.
+
+    A part that the image does not have is empty.
+    """
     named = parts(image)
     first, slash, rest = named["newName"].partition("/")
     # Docker's rule: the first part is a registry only if it has a dot or a port, or is localhost.

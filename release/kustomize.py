@@ -12,7 +12,7 @@ import yaml
 
 
 class ReleaseError(Exception):
-    """The release cannot be built; the message says why and what to do."""
+    """The release cannot be built. The message says why, and what the maintainer has to do."""
 
 
 Document = dict[str, Any]
@@ -28,14 +28,14 @@ metadata: {name: tapps.apps.tkestack.io}
 
 
 def components() -> list[str]:
-    """Returns the names of all components, sorted; kustomize applies them in this order."""
+    """Returns the names of all components in metacontroller/, sorted; kustomize applies them so."""
     return sorted(each.name for each in (INSTALL / "components").iterdir() if each.is_dir())
 
 
 def command() -> list[str]:
-    """Returns the command that builds a kustomization: kubectl's or kustomize's.
+    """Returns the words of the command that builds a kustomization: kubectl's, or else kustomize's.
 
-    Raises ReleaseError if neither is on PATH.
+    Raises ReleaseError if neither program is on PATH.
     """
     if found := shutil.which("kubectl"):
         return [found, "kustomize"]
@@ -48,9 +48,9 @@ def command() -> list[str]:
 
 
 def build(directory: Path) -> list[Document]:
-    """Returns the objects of a kustomization in kustomize's order.
+    """Builds the kustomization in a directory, and returns its objects in kustomize's order.
 
-    Raises ReleaseError with kustomize's error.
+    Raises ReleaseError with kustomize's error if the kustomization cannot be built.
     """
     done = subprocess.run(  # noqa: S603 - the maintainer's own tool, no shell
         [*command(), str(directory)],
@@ -68,10 +68,14 @@ def build(directory: Path) -> list[Document]:
 def composed(
     names: Iterable[str], image: str | None = None, *, stub: bool = False
 ) -> list[Document]:
-    """Returns the objects of the base with these components, as a user's kustomization has them.
+    """Returns the objects of the base with these components, as the kustomization of a user has
+    them.
 
-    `image` is a name with a tag or a digest; None leaves the placeholder. `stub` replaces the CRD
-    by a small one without a schema, which builds faster; components do not change the CRD.
+    Args:
+        names: the names of the components.
+        image: the image of the service, with a tag or a digest; None leaves the placeholder.
+        stub: True to replace the CRD by a small one without a schema, which builds faster.
+            Components do not change the CRD.
     """
     deploy: Document = {
         "apiVersion": "kustomize.config.k8s.io/v1beta1",
@@ -93,7 +97,10 @@ def composed(
 
 
 def parts(image: str) -> dict[str, str]:
-    """Returns the image as kustomize's `images:` needs it: newName with newTag or digest."""
+    """Returns an image in the form of kustomize's `images:`: `newName`, with `newTag` or `digest`.
+
+    An image without a tag and a digest has only `newName`.
+    """
     name, at, digest = image.partition("@")
     if at:
         return {"newName": name, "digest": digest}

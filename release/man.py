@@ -28,7 +28,7 @@ Another kubectl than the one on PATH, as it would be typed: k3s kubectl.
 
 
 def page() -> str:
-    """Returns the page in the format of roff's man macros."""
+    """Returns the text of the manual page, in the format of roff's man macros."""
     whole = command()
     lines = [
         f'.TH KUBECTL\\-TAPP 1 "" "TApp {VERSION}" "User Commands"',
@@ -57,7 +57,7 @@ def page() -> str:
 
 
 def commands_page() -> str:
-    """Returns the page of all commands and options in Markdown, for the documentation."""
+    """Returns the Markdown of docs/commands.md, with all commands and options."""
     lines = [
         "# Commands and options of kubectl tapp",
         "",
@@ -84,7 +84,11 @@ def _cell(text: str) -> str:
 
 
 def commands(group: Any, path: str) -> Iterator[tuple[str, Any]]:
-    """Yields every command with its full name; the commands of a group replace the group."""
+    """Yields the full name and the command of each command in a group.
+
+    `path` is the full name of the group. The commands of an inner group replace the group, and
+    hidden commands are left out.
+    """
     for name, each in group.commands.items():
         if each.hidden:
             continue
@@ -100,7 +104,9 @@ def _usage(each: Any, name: str) -> str:
 
 
 def _options(each: Any, name: str) -> list[str]:
-    """Returns the arguments and options of a command in roff. `.TP` starts an entry."""
+    """Returns the lines of roff for the arguments and options of a command; `.TP` starts an
+    entry.
+    """
     records = _records(each, name)
     return [
         line
@@ -110,9 +116,11 @@ def _options(each: Any, name: str) -> list[str]:
 
 
 def _records(each: Any, name: str) -> Iterator[tuple[str, str]]:
-    """Yields each argument and option of a command as it is written, with its help text.
+    """Yields each argument and option of a command in the form that the user types, with its help
+    text.
 
-    Options that all commands share are yielded only for the main command.
+    Options that all commands share are yielded only for the main command. `name` is the full name
+    of the command.
     """
     context = _context(each, name)
     for parameter in each.get_params(context):
@@ -123,7 +131,7 @@ def _records(each: Any, name: str) -> Iterator[tuple[str, str]]:
 
 
 def _examples(each: Any) -> list[str]:
-    """Returns the examples of a command as they are in its help, without filled lines."""
+    """Returns the lines of roff for the examples of a command, with the line breaks of its help."""
     text = each.epilog.replace("\b\n", "").replace("\\", "\\e").replace("-", "\\-")
     return [".PP", ".nf", *(line or ".sp" for line in text.split("\n")), ".fi"]
 
@@ -132,12 +140,15 @@ _COMPLETION = ("install_completion", "show_completion")
 
 
 def _context(each: Any, name: str) -> Any:
-    """Returns the context of a call; commands inherit the main command's settings, such as `-h`."""
+    """Returns the context of a call of a command, as click needs it to make help texts.
+
+    The context has the settings of the main command, such as the option `-h`.
+    """
     return each.context_class(each, info_name=name, **command().context_settings)
 
 
 def _first_sentence(text: str) -> str:
-    """Returns the first sentence without its full stop, for `whatis`."""
+    """Returns the first sentence of a help text without its full stop, for the tool `whatis`."""
     return text.partition(". ")[0].rstrip(".")
 
 
@@ -153,7 +164,11 @@ def _roff(text: str) -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Writes or checks the pages. Returns the exit code, 1 if a page is out of date."""
+    """Writes or checks both pages, and returns the exit code.
+
+    `arguments` are those of the command line; None reads them from the process. The exit code is 1
+    if `--check` finds a page that is out of date.
+    """
     parser = argparse.ArgumentParser(prog="python -m release.man")
     parser.add_argument("--check", action="store_true", help="write nothing")
     is_check, stale = parser.parse_args(arguments).check, False

@@ -22,21 +22,22 @@ REPOSITORY = "oci://ghcr.io/metacontroller"  # The registry of Metacontroller's 
 
 
 def source() -> str:
-    """Returns the URL of Metacontroller's manifests, with the version, from the overlay."""
+    """Returns the URL of Metacontroller's manifests, with the version, as the overlay names it."""
     content = yaml.safe_load((OVERLAY / "kustomization.yaml").read_text(encoding="utf-8"))
     (found,) = content["resources"]
     return str(found)
 
 
 def version() -> str:
-    """Returns the version that the overlay pins, without the letter `v`."""
+    """Returns the version of Metacontroller that the overlay pins, without the letter `v`."""
     return re.sub(r".*\?ref=v?", "", source())
 
 
 def manifests(environment: Mapping[str, str] = os.environ) -> list[Document]:
-    """Returns Metacontroller's objects with the arguments of the overlay.
+    """Returns Metacontroller's objects, with the arguments that the overlay adds.
 
-    Raises ReleaseError if they cannot be fetched.
+    `environment` are the variables of the process; METACONTROLLER_MANIFESTS may name a local
+    directory. Raises ReleaseError if the manifests cannot be fetched.
     """
     given = environment.get("METACONTROLLER_MANIFESTS")
     if not given:
@@ -64,7 +65,12 @@ def manifests(environment: Mapping[str, str] = os.environ) -> list[Document]:
 def add_chart(helm: str, chart: Path, environment: Mapping[str, str] = os.environ) -> None:
     """Adds Metacontroller's chart to the directory `charts/` of TApp's chart.
 
-    Raises ReleaseError if it cannot be fetched.
+    Raises ReleaseError if Metacontroller's chart cannot be fetched.
+
+    Args:
+        helm: the path of the program helm.
+        chart: the directory of TApp's chart.
+        environment: the variables of the process; METACONTROLLER_CHART may name a local chart.
     """
     given = environment.get("METACONTROLLER_CHART")
     if not given:
@@ -92,11 +98,11 @@ def add_chart(helm: str, chart: Path, environment: Mapping[str, str] = os.enviro
 
 
 def run(*command: str | Path) -> subprocess.CompletedProcess[str]:
-    """Runs a command and returns its exit code and output."""
+    """Runs a command, and returns its exit code and output, even if the command fails."""
     return subprocess.run(command, text=True, capture_output=True, check=False)  # noqa: S603
 
 
 def last_line(output: str) -> str:
-    """Returns the last line of a tool's output that is not blank."""
+    """Returns the last line of a program's output that is not blank; "" if there is none."""
     lines = [line for line in output.strip().splitlines() if line.strip()]
     return lines[-1].strip() if lines else ""

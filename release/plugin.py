@@ -56,9 +56,11 @@ _UNUSED = (
 
 
 def build(directory: Path) -> Path:
-    """Builds the archive for the current platform; raises ReleaseError if that is not possible.
+    """Builds the archive of the plugin for the current platform in a directory, and returns its
+    path.
 
     The archive holds a directory, because a single frozen file would unpack itself at each call.
+    Raises ReleaseError if the plugin cannot be built here or does not start.
     """
     system, machine = _SYSTEMS.get(sys.platform), _MACHINES.get(platform.machine().lower())
     if not system or not machine:
@@ -97,7 +99,9 @@ def build(directory: Path) -> Path:
 
 
 def files_of_plugin() -> list[tuple[str, str]]:
-    """Returns the files of the repository that the plugin reads, and their paths in the plugin."""
+    """Returns the files of the repository that the plugin reads, each with its path in the
+    plugin.
+    """
     included = _project()["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
     return sorted(included.items())
 
@@ -113,7 +117,9 @@ def _project() -> Document:
 
 
 def _add_files(whole: Path) -> None:
-    """Adds completion, the manual page, and the licenses of all packages."""
+    """Adds the script for completion, the manual page, and the licenses of all packages to a
+    directory.
+    """
     script = whole / COMPLETION
     script.write_text(_COMPLETION_SCRIPT, encoding="utf-8")
     script.chmod(0o755)
@@ -133,14 +139,14 @@ def _add_file(file: Path, place: Path) -> None:
 
 
 def license_files(found: Distribution) -> Iterator[Path]:
-    """Yields the license files of a package."""
+    """Yields the paths of the license files that a Python package has."""
     for file in found.files or ():
         if re.match(r"(LICEN[CS]E|COPYING|NOTICE)", file.name):
             yield Path(str(file.locate()))
 
 
 def bundled() -> list[Distribution]:
-    """Returns the packages that the plugin needs, with their dependencies."""
+    """Returns the Python packages that the plugin contains: its dependencies, and theirs."""
     project, found = _project()["project"], dict[str, Distribution]()
     names = [*project["dependencies"], *project["optional-dependencies"]["web"]]
     while names:
@@ -153,7 +159,7 @@ def bundled() -> list[Distribution]:
 
 
 def pack(whole: Path, archive: Path) -> None:
-    """Packs the files of a directory into an archive.
+    """Packs the files of the directory `whole` into a .tar.gz archive, without owners and times.
 
     Links are packed as the files that they point to, because krew does not unpack links.
     """
@@ -172,9 +178,11 @@ def _normalized(entry: tarfile.TarInfo) -> tarfile.TarInfo:
 
 
 def collect(archives: Path | None, dist: Path) -> list[Path]:
-    """Returns the archives in `dist`: copies from `archives`, or one built for this platform.
+    """Copies the plugin's archives into `dist`, or builds one for this platform; returns their
+    paths.
 
-    Raises ReleaseError if `archives` has no archive, or one of another version.
+    `archives` is a directory with the archives of all platforms; None builds one. Raises
+    ReleaseError if `archives` has no archive, or one of another version.
     """
     if archives is None:
         return [build(dist)]
@@ -187,7 +195,10 @@ def collect(archives: Path | None, dist: Path) -> list[Path]:
 
 
 def manifest(archives: list[Path], home: str) -> Document:
-    """Returns the plugin's entry for krew's index; `home` is the project's page."""
+    """Returns the manifest with which krew installs the plugin from these archives.
+
+    `home` is the URL of the project's page, below which the archives are published.
+    """
     return {
         "apiVersion": "krew.googlecontainertools.github.com/v1alpha2",
         "kind": "Plugin",
@@ -235,7 +246,14 @@ def _platforms(archives: list[Path], home: str) -> Iterator[Document]:
 
 
 def write_plugin(dist: Path, archives: Path | None, home: str) -> None:
-    """Writes the archives and, if the project's page is known, tapp.yaml for krew."""
+    """Writes the plugin's archives and, if the project's page is known, the manifest tapp.yaml for
+    krew.
+
+    Args:
+        dist: the directory of the release.
+        archives: a directory with the archives of all platforms; None builds one for this platform.
+        home: the URL of the project's page; empty if the release is not published.
+    """
     found = collect(archives, dist)
     if home:
         text = yaml.dump(manifest(found, home), Dumper=_Dumper, sort_keys=False, width=100)
@@ -243,7 +261,7 @@ def write_plugin(dist: Path, archives: Path | None, home: str) -> None:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes texts of several lines as YAML blocks."""
+    """Writes YAML in which texts of several lines are block scalars (`|`)."""
 
 
 _Dumper.add_representer(
@@ -255,7 +273,11 @@ _Dumper.add_representer(
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Runs `make plugin`, which builds the archive for the current platform."""
+    """Runs `make plugin`, which builds the archive for the current platform, and returns the exit
+    code.
+
+    `arguments` are those of the command line; None reads them from the process.
+    """
     parser = argparse.ArgumentParser(prog="make plugin", description="Writes the plugin's archive.")
     parser.add_argument("--dist", type=Path, default=ROOT / "dist")
     dist = parser.parse_args(arguments).dist
