@@ -22,7 +22,7 @@ _MAX_TRIES = 3
 
 
 class RefusedError(Exception):
-    """Nothing was written; the message says why and what to do."""
+    """The command ends before it has written anything; the message says why and what to do."""
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -62,8 +62,13 @@ def main(
 ) -> int:
     """Runs the command and returns its exit code.
 
-    With --apply, `confirm` is called with the number of changes after all changes were printed. An
-    exception that it raises ends the command before anything is written.
+    Args:
+        arguments: the arguments of the command line; None reads them from the process.
+        runner: runs kubectl.
+        say: prints a line.
+        confirm: called with the number of changes after all changes were printed, if --apply is
+            given. An exception that it raises ends the command before anything is written. None
+            asks nobody.
     """
     parser = _parser()
     options = parser.parse_args(arguments)
@@ -145,9 +150,11 @@ def _selected_tapps(kubectl: Kubectl, options: argparse.Namespace) -> list[Json]
 def _plan(
     kubectl: Kubectl, tapps: Sequence[Json], keep_claims: bool, say: Say
 ) -> tuple[list[Move], int, int]:
-    """Returns all moves, the number of unprotected claims, and the number of unreadable namespaces.
+    """Plans the moves of these TApps, and prints an error for each namespace that cannot be read.
 
-    A claim is unprotected if it is deleted together with its TApp.
+    Returns the moves, the number of claims that would be deleted together with their TApp, and the
+    number of unreadable namespaces. If `keep_claims` is True, the moves give each claim a second
+    owner.
     """
     moves: list[Move] = []
     unprotected_claims = unread = 0
@@ -182,7 +189,7 @@ def _namespace_uid(kubectl: Kubectl, name: str) -> str:
 def _check_cluster(
     kubectl: Kubectl, options: argparse.Namespace, moves: Sequence[Move], say: Say
 ) -> None:
-    """Prints problems and warnings of the cluster.
+    """Prints problems and warnings about the cluster, such as an old controller that still runs.
 
     Raises RefusedError for a problem, if --apply is given and --force is not.
     """
@@ -231,10 +238,10 @@ def _apply(kubectl: Kubectl, changes: Sequence[Change], say: Say) -> int:
 
 
 def _write(kubectl: Kubectl, change: Change) -> str:
-    """Sends one patch, and returns the outcome for the user.
+    """Sends one patch, and returns the outcome as a phrase for the user.
 
     If the API server refuses a guarded patch because the object has changed, the patch is repeated
-    for the newer object.
+    for the newer object. Raises KubectlError if the patch fails.
     """
     child, body = change.child, change.patch
     for tries in range(1, _MAX_TRIES + 1):
@@ -255,10 +262,11 @@ def _write(kubectl: Kubectl, change: Change) -> str:
 
 
 def _rebased(body: Json, newer: Json) -> Json:
-    """Returns a guarded patch for a newer version of the object.
+    """Returns a guarded patch for a newer version of its object.
 
-    The patch adds the new owner to the owners of that version. It is guarded by the
-    resourceVersion, so the API server refuses it if the object changes again.
+    `body` is the patch for an older version, and `newer` is the object as it is now. The patch adds
+    the new owner to the present owners. It is guarded by the resourceVersion, so the API server
+    refuses it if the object changes again.
     """
     added = body["metadata"]["ownerReferences"][-1]
     owners = newer["metadata"].get("ownerReferences") or []

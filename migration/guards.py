@@ -13,9 +13,10 @@ COMPOSITE = "tapp-controller"
 
 
 def old_controller(kubectl: Kubectl, namespaces: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Returns problems and warnings about a running tapp-controller of the old kind.
+    """Looks for a running tapp-controller of the old kind; returns problems and warnings.
 
-    If the user may not list Deployments in all namespaces, only `namespaces` are searched.
+    If the user may not list Deployments in all namespaces, only kube-system and `namespaces` are
+    searched, and a warning says so.
     """
     only = f"--field-selector=metadata.name={OLD_CONTROLLER}"
     warnings = []
@@ -54,9 +55,10 @@ def old_controller(kubectl: Kubectl, namespaces: Iterable[str]) -> tuple[list[st
 
 
 def old_webhook(kubectl: Kubectl) -> list[str]:
-    """Returns a warning if the old controller's admission webhook is registered.
+    """Returns a list with a warning if the old controller's admission webhook is registered.
 
-    Without its controller, the webhook refuses every write to a TApp.
+    Without its controller, the webhook refuses every write to a TApp. The list is empty if there is
+    no such webhook.
     """
     resource = "validatingwebhookconfigurations.admissionregistration.k8s.io"
     try:
@@ -73,7 +75,10 @@ def old_webhook(kubectl: Kubectl) -> list[str]:
 
 
 def active_composite(kubectl: Kubectl) -> tuple[list[str], list[str]]:
-    """Returns a problem if the CompositeController exists already, and warnings."""
+    """Checks that the CompositeController is not installed yet; returns problems and warnings.
+
+    A problem is returned if it exists, and a warning if the user may not read it.
+    """
     try:
         found = kubectl.find("compositecontrollers.metacontroller.k8s.io", "", COMPOSITE)
     except KubectlError as error:

@@ -29,18 +29,23 @@ Runner = Callable[[Sequence[str]], Finished]
 
 
 class KubectlError(Exception):
-    """A failed call; `reason` is the API server's, such as `NotFound`, or empty."""
+    """A call of kubectl has failed.
+
+    `reason` is the reason of the API server, such as `NotFound`, or `NoSuchKind` for an unknown
+    resource type; empty for other errors.
+    """
 
     def __init__(self, command: str, message: str) -> None:
-        """`command` is the call, `message` is kubectl's output."""
+        """Builds the message from the call and from kubectl's output."""
         super().__init__(f"{command}: {message}")
         self.reason = _reason(message)
 
 
 def _without_preferences() -> dict[str, str]:
-    """Returns the environment without a kuberc, which might add options such as `--show-labels`.
+    """Returns the environment for a call of kubectl that ignores the user's preferences (kuberc).
 
-    A kuberc with a policy for credential plugins stays in force: it says what kubectl may run.
+    Preferences might add options such as `--show-labels`. A kuberc with a policy for credential
+    plugins stays in force, because it says which programs kubectl may run.
     """
     # Path.expanduser fails for a user without a home directory.
     path = Path(os.path.expanduser(os.environ.get("KUBERC") or "~/.kube/kuberc"))  # noqa: PTH111
@@ -52,9 +57,10 @@ def _without_preferences() -> dict[str, str]:
 
 
 def run(command: Sequence[str]) -> Finished:
-    """Runs a command and waits for it, without the user's preferences for kubectl (kuberc).
+    """Runs a command until it ends, without the user's preferences for kubectl (kuberc).
 
-    Raises subprocess.TimeoutExpired if the command does not end.
+    Returns its exit code and output. Raises subprocess.TimeoutExpired if the command does not end
+    within `MAX_SECONDS`.
     """
     done = subprocess.run(  # noqa: S603
         command,
@@ -68,10 +74,13 @@ def run(command: Sequence[str]) -> Finished:
 
 
 class Kubectl:
-    """Reads and patches objects of one cluster."""
+    """Reads and patches the objects of one cluster, by calls of kubectl."""
 
     def __init__(self, kubeconfig: str = "", context: str = "", runner: Runner = run) -> None:
-        """Empty arguments leave the choice to kubectl."""
+        """Prepares the calls. An empty kubeconfig or context leaves the choice to kubectl.
+
+        `runner` runs the commands.
+        """
         self._run = runner
         # With --request-timeout kubectl would ignore the service account of a pod
         # (kubernetes/kubernetes#49343).
@@ -83,24 +92,32 @@ class Kubectl:
 
     @property
     def target(self) -> str:
-        """The options that select the cluster, for commands that a user pastes.
+        """The options that select the cluster, for commands that a user pastes, with a leading
+        blank.
 
-        Empty if the command line has none.
+        Empty if the command line has no such options.
         """
         return "".join(f" {shlex.quote(word)}" for word in self._start[1:])
 
     def list(self, resource: str, namespace: str | None, *more: str) -> list[Json]:
-        """Returns all objects of a resource, such as `tapps.apps.tkestack.io`.
+        """Returns all objects of a resource type, such as `tapps.apps.tkestack.io`.
 
-        An empty namespace is kubectl's current one, None means all namespaces. `more` are further
-        arguments for kubectl.
+        Raises KubectlError if the call fails.
+
+        Args:
+            resource: the resource type.
+            namespace: the namespace; empty for kubectl's current one, None for all namespaces.
+            more: further arguments for kubectl.
         """
         scope = ["--all-namespaces"] if namespace is None else _namespace_option(namespace)
         items = self._json("get", resource, *scope, *more).get("items")
         return items if isinstance(items, list) else []
 
     def find(self, resource: str, namespace: str, name: str) -> Json | None:
-        """Returns one object, or None if the object or its kind does not exist."""
+        """Returns one object, or None if the object or its resource type does not exist.
+
+        An empty `namespace` is kubectl's current one. Raises KubectlError if the call fails.
+        """
         try:
             return self._json("get", resource, name, *_namespace_option(namespace))
         except KubectlError as error:
@@ -109,7 +126,10 @@ class Kubectl:
             raise
 
     def patch(self, resource: str, namespace: str, name: str, body: Json) -> None:
-        """Sends `body` as a merge patch of an object."""
+        """Sends `body` as a JSON merge patch of an object.
+
+        An empty `namespace` is kubectl's current one. Raises KubectlError if the patch is refused.
+        """
         text = json.dumps(body)
         self._text(
             "patch",
@@ -155,7 +175,11 @@ def _command_line(arguments: Sequence[str]) -> str:
 
 
 def _reason(message: str) -> str:
-    """Returns `NotFound` for `Error from server (NotFound): ...`; empty if there is no reason."""
+    """Returns the reason in an error of kubectl: `NotFound` for `Error from server (NotFound):
+    ...`.
+
+    Returns `NoSuchKind` for an unknown resource type, and "" if the error has no reason.
+    """
     if "the server doesn't have a resource type" in message:
         return "NoSuchKind"
     _, found, rest = message.partition("Error from server (")

@@ -28,20 +28,20 @@ OLD_READINESS_GATE = "tkestack.io/InPlaceUpdate"
 
 @dataclass(frozen=True)
 class Child:
-    """A pod or a claim, identified by its name."""
+    """A pod or a claim of a TApp, identified by resource type, namespace and name."""
 
     resource: str
     namespace: str
     name: str
 
     def __str__(self) -> str:
-        """Kind, namespace and name: `pod shop/web-0`."""
+        """Returns kind, namespace and name as text, such as `pod shop/web-0`."""
         return f"{_KINDS[self.resource]} {self.namespace}/{self.name}"
 
 
 @dataclass(frozen=True)
 class Change:
-    """One patch of one object, with its description."""
+    """One patch of one pod or claim, with its description for the user."""
 
     child: Child
     what: str
@@ -51,7 +51,7 @@ class Change:
 
 @dataclass
 class Move:
-    """The plan for one TApp."""
+    """The plan for one TApp: all patches that have to be made, and what a person has to do."""
 
     namespace: str
     name: str
@@ -70,10 +70,14 @@ def plan_move(
     namespace_uid: str | None,
     target: str = "",
 ) -> Move:
-    """Returns the plan for one TApp; `pods` and `claims` are all of its namespace.
+    """Returns the plan for one TApp. The cluster is neither read nor written.
 
-    `namespace_uid` is the uid of the Namespace if claims should outlive their TApp, else None.
-    `target` has the options that select the cluster, for commands that a user pastes.
+    Args:
+        tapp: the TApp.
+        pods: all pods of its namespace.
+        claims: all claims of its namespace.
+        namespace_uid: the uid of the Namespace if claims should outlive their TApp; else None.
+        target: the options that select the cluster, for commands that a user pastes; may be empty.
     """
     meta = tapp["metadata"]
     move = Move(meta["namespace"], meta["name"], meta["uid"], target)
@@ -122,7 +126,11 @@ def _plan_label(move: Move, resource: str, child: Json) -> None:
 
 
 def _find_foreign_pods(move: Move, tapp: Json, pods: Sequence[Json]) -> None:
-    """Finds pods of other owners that have the name of an instance, which prevent its creation."""
+    """Adds a problem to the plan for each pod that has the name of an instance but another owner.
+
+    Such a pod prevents the creation of the instance's pod. A pod that Metacontroller is about to
+    adopt counts as done.
+    """
     replicas = (tapp.get("spec") or {}).get("replicas", 1)
     number = re.compile(re.escape(move.name) + "-(0|[1-9][0-9]*)")
     for pod in pods:
@@ -148,7 +156,10 @@ def _find_foreign_pods(move: Move, tapp: Json, pods: Sequence[Json]) -> None:
 
 
 def _find_lost_label(move: Move, tapp: Json, pods: Sequence[Json]) -> None:
-    """Warns if pods have the name label of a StatefulSet, and their template lacks it."""
+    """Adds a warning to the plan if pods have the label POD_NAME and their templates lack it.
+
+    The StatefulSet controller sets this label, and the next pod of each instance would lack it.
+    """
     spec = tapp.get("spec") or {}
     templates = [spec.get("template"), *(spec.get("templatePool") or {}).values()]
     labels = [((each or {}).get("metadata") or {}).get("labels") or {} for each in templates]
@@ -170,9 +181,10 @@ def _labels(obj: Json) -> Json:
 
 
 def _plan_second_owner(move: Move, claim: Json, namespace_uid: str | None) -> None:
-    """Plans the Namespace as a second owner of the claim.
+    """Adds a patch to the plan that makes the Namespace a second owner of a claim.
 
-    The garbage collector keeps an object as long as one of its owners exists.
+    The garbage collector keeps an object as long as one of its owners exists. Nothing is added if
+    `namespace_uid` is None or if the claim has this owner already.
     """
     owners = _owners(claim)
     if namespace_uid is None:
@@ -203,7 +215,9 @@ def _plan_second_owner(move: Move, claim: Json, namespace_uid: str | None) -> No
 
 
 def unprotected(move: Move, claims: Sequence[Json]) -> int:
-    """Returns the number of the TApp's claims that are deleted together with the TApp."""
+    """Returns the number of claims that are deleted together with the TApp, because it is the only
+    owner.
+    """
     return sum(
         _controller(claim).get("uid") == move.uid and len(_owners(claim)) == 1 for claim in claims
     )
