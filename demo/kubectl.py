@@ -243,7 +243,7 @@ class Followed:
         self._lines.put(None)
 
     def lines(self) -> Iterator[str]:
-        """Yields the lines of the output until the watch ends."""
+        """Yields the lines of the output until the watch ends; waits for the next line."""
         while (line := self._lines.get()) is not None:
             yield line
 

@@ -271,7 +271,7 @@ class Stage:
 
 
 def is_ready(pod: Document) -> bool:
-    """Returns True if the pod's condition Ready is True."""
+    """Returns True if the condition Ready of a pod is True."""
     return condition_of(pod, "Ready").get("status") == "True"
 
 

@@ -40,9 +40,10 @@ def drain(stage: Stage) -> Play:
     before, closed_for = stage.uids, dict[int, float]()
 
     def measure(event: Event) -> None:
-        """Records how long the pod's readiness gate was closed when its image changed.
+        """Records for how long a pod's readiness gate was closed when its image changed.
 
-        The value is negative infinity if the pod was still Ready.
+        The value is in simulated seconds, by instance number; negative infinity if the pod was
+        still Ready.
         """
         pod = event.object
         if event.kind.name == "Pod" and pod["spec"]["containers"][0]["image"] == NEXT_IMAGE:

@@ -171,7 +171,7 @@ def _end_quietly() -> int:
 
 
 def _system_error(error: OSError) -> int:
-    """Reports an error of the operating system, such as a full disk, and returns the exit code."""
+    """Prints an error of the operating system, such as a full disk, and returns the exit code."""
     if flush_output() is not None:
         return _report(unwritable_message(error), Exit.FAILED)
     if "usable temporary directory" in str(error):  # The message of Python's `tempfile`

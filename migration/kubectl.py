@@ -18,7 +18,7 @@ MAX_SECONDS = 300.0  # Seconds after which a call of kubectl is stopped, a login
 
 @dataclass(frozen=True)
 class Finished:
-    """The exit code and output of a command that has ended."""
+    """The result of a command that has ended: its exit code, standard output and standard error."""
 
     code: int
     out: str

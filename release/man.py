@@ -158,7 +158,7 @@ def _paragraphs(text: str) -> list[str]:
 
 
 def _roff(text: str) -> str:
-    """Returns the text with roff's special characters escaped."""
+    """Returns the text on one line, with the characters escaped that are special in roff."""
     found = " ".join(text.split()).replace("\\", "\\e").replace("-", "\\-").replace('"', "\\(dq")
     return f"\\&{found}" if found.startswith((".", "'")) else found
 

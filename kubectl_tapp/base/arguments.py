@@ -102,9 +102,10 @@ def read_images(texts: Iterable[str]) -> dict[str, str]:
 def read_values(texts: Iterable[str]) -> tuple[list[str], dict[str, str | None]]:
     """Separates the texts into instance arguments and values, and returns both.
 
-    `KEY=TEXT` sets a value. `KEY-` removes a value and is returned as None, as in `kubectl label`.
-    All other texts are instance arguments, which `read_ids` can parse. Raises UsageError if no text
-    sets or removes a value, if a key is invalid, or if two texts have the same key.
+    A value fills placeholders in the templates of an instance. `KEY=TEXT` sets a value. `KEY-`
+    removes a value and is returned as None, as in `kubectl label`. All other texts are instance
+    arguments, which `read_ids` can parse. Raises UsageError if no text sets or removes a value, if
+    a key is invalid, or if two texts have the same key.
     """
     words, values = list[str](), dict[str, str | None]()
     for text in texts:
@@ -161,7 +162,7 @@ def read_canary_ids(text: str, replicas: int) -> list[int] | None:
 
 
 def read_share(text: str, total: int) -> int:
-    """Returns how many of `total` instances a share such as `3` or `10%` is, rounded up.
+    """Returns how many instances a share such as `3` or `10%` of `total` instances is, rounded up.
 
     Raises UsageError if the text is not a share, or if the result is not between 1 and `total`.
     """

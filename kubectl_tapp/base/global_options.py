@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 
 class GlobalOption(NamedTuple):
-    """A global option of kubectl, such as `--context`."""
+    """A global option of kubectl, such as `--context`: how it is written, and its help."""
 
     forms: tuple[str, ...]  # the forms of the option, the long one last: ("-n", "--namespace")
     help: str  # its description, in kubectl's words

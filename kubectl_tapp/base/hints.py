@@ -42,12 +42,14 @@ def shell_command(*words: str, namespace: str = "", plugin: bool = True) -> str:
 
 
 def contexts_hint() -> str:
-    """Returns the command that lists the contexts of the kubeconfig that this command line uses."""
+    """Returns the command, in backquotes, that lists the contexts of the kubeconfig in use."""
     files = [each for each in _given if each.startswith("--kubeconfig=")]
     return f"`{shlex.join(['kubectl', 'config', 'get-contexts', *files])}`"
 
 
 def tapp_command(tapp: dict[str, Any], verb: str, *words: str) -> str:
-    """Returns the command `kubectl tapp VERB NAME WORDS` for a TApp, with its namespace."""
+    """Returns the command `kubectl tapp VERB NAME WORDS` for a TApp, in backquotes and with its
+    namespace.
+    """
     metadata = tapp["metadata"]
     return shell_command(verb, metadata["name"], *words, namespace=metadata.get("namespace") or "")

@@ -94,7 +94,8 @@ def _documents(text: str) -> Iterator[Any]:
 def _json_documents(text: str) -> tuple[list[Any], str | None]:
     """Returns the JSON objects at the beginning of a text, and the rest of the text.
 
-    The rest is None if the whole text is JSON.
+    The rest is None if the complete text is JSON. Raises ManifestError if text that is no JSON
+    follows the second object.
     """
     decoder = json.JSONDecoder(parse_constant=_refuse_constant)
     found, at = list[Any](), 0
@@ -125,10 +126,16 @@ class _NodeError(Exception):
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """A PyYAML loader that leaves the types of plain scalars to `scalars.resolved`."""
+    """A PyYAML loader that does not decide the types of scalars without quotes and tags.
+
+    `resolve_scalar` decides them later, because go-yaml has other rules than PyYAML.
+    """
 
     def resolve(self, kind: Any, value: Any, implicit: Any) -> Any:
-        """Returns the tag of a node that has no explicit tag."""
+        """Returns the tag of a node without an explicit tag: `_PLAIN` for a scalar without quotes.
+
+        PyYAML calls this method.
+        """
         if kind is yaml.ScalarNode and implicit[0]:
             return _PLAIN
         return super().resolve(kind, value, (False, False))
@@ -301,7 +308,10 @@ def _tag_error(tag: str, node: yaml.ScalarNode) -> _NodeError:
 
 
 def _as_json(value: Any) -> Any:
-    """Returns a value as kubectl sends it: a float without a fraction becomes an integer."""
+    """Returns a value as kubectl sends it in JSON: a float without a fraction becomes an integer.
+
+    Raises ManifestError if the value contains a number that JSON does not have.
+    """
     if isinstance(value, dict):
         return {_without_surrogates(key): _as_json(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -321,7 +331,9 @@ def _as_json(value: Any) -> Any:
 
 
 def _without_surrogates(text: str) -> str:
-    """Replaces lone surrogates, which JSON escapes can contain, by U+FFFD."""
+    """Returns the text with U+FFFD instead of each lone surrogate, which JSON escapes can
+    contain.
+    """
     if text.isascii():
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

@@ -43,7 +43,8 @@ class Observed:
         return str(self.tapp["metadata"]["name"])
 
     def require_readable(self, *resources: str) -> None:
-        """Raises CommandError if one of these resources could not be read.
+        """Raises CommandError with the reason if objects of one of these resources could not be
+        read.
 
         Without this check all objects of the resource would seem to be missing.
         """
@@ -54,7 +55,7 @@ class Observed:
     def sync_request(self, controller: Document) -> bytes:
         """Returns the JSON body of the sync request that Metacontroller would send for this TApp.
 
-        `controller` is the CompositeController. Only children of the resources that it declares are
+        `controller` is the CompositeController. Only the kinds of children that it declares are
         part of the request.
         """
         children = {

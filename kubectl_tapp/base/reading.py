@@ -63,9 +63,9 @@ def containers(spec: Document) -> list[Document]:
 def state_of(tapp: Document) -> str:
     """Returns the state of a TApp in one word, for a table.
 
-    The word is `Terminating` if the TApp is being deleted, and `NotSeenYet` if the status describes
-    an older generation. Otherwise it is the phase in status.appStatus if the TApp is Ready and as
-    specified, and the reason of the condition Ready if not.
+    The word is `Terminating` if the TApp is being deleted, and `NotSeenYet` if its status describes
+    an older generation. Otherwise it is status.appStatus if all instances are as the spec asks, and
+    the reason of the condition Ready if not. It is `-` if the status has neither.
     """
     if tapp["metadata"].get("deletionTimestamp"):
         return "Terminating"
@@ -120,7 +120,7 @@ def last_seen(event: Document) -> float:
 
 
 def event_count(event: Document) -> int:
-    """Returns how many times an Event was seen."""
+    """Returns the number of times that an Event was seen, at least 1."""
     return int((event.get("series") or {}).get("count") or event.get("count") or 1)
 
 
@@ -159,9 +159,9 @@ def unready_reasons(pod: Document) -> list[str]:
 def pending_probes(pod: Document) -> dict[str, str]:
     """Returns container name -> the probe that has not passed: `startup` or `readiness`.
 
-    Only running containers that are not ready and have such a probe are included. A container
-    status does not name the probe that it waits for: the kubelet sets `started` as soon as the
-    startup probe has passed.
+    Only running containers that are not ready and have such a probe are included. The status of a
+    container does not name the probe that it waits for. The function derives it from the field
+    `started`, which the kubelet sets as soon as the startup probe has passed.
     """
     bodies = {each["name"]: each for each in containers(pod.get("spec") or {})}
     found = {}

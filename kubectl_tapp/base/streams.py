@@ -34,7 +34,7 @@ def open_closed_streams() -> None:
 
 
 def flush_output() -> OSError | None:
-    """Flushes standard output and returns the error if that fails, or None.
+    """Flushes standard output. Returns the error if that fails, and None after a success.
 
     After an error the buffered output is discarded, so that Python does not report the error again
     when it exits.

@@ -88,10 +88,11 @@ class ClusterAccess:
 
     @cached_property
     def namespace(self) -> str:
-        """The namespace that kubectl uses.
+        """The namespace that kubectl uses for this command line.
 
-        That is the namespace of the command line, of the kubeconfig's context, of the pod that the
-        command runs in, or `default`. Raises KubectlError if the kubeconfig cannot be read.
+        It is the first of these that exists: the namespace of the command line, of the kubeconfig's
+        context, of the pod that the command runs in, or `default`. Raises KubectlError if the
+        kubeconfig cannot be read.
         """
         if self._namespace:
             return self._namespace
@@ -426,6 +427,9 @@ def optional_kinds(tapp: Document) -> list[Kind]:
 
 
 def is_child(item: Document, uid: str) -> bool:
-    """Returns True if an object has no controller, or the TApp with this uid as its controller."""
+    """Returns True if an object has no controller, or if its controller is the TApp with this uid.
+
+    The caller has checked that the object has the label of the TApp.
+    """
     owners = item["metadata"].get("ownerReferences") or []
     return all(owner["uid"] == uid for owner in owners if owner.get("controller"))

@@ -25,7 +25,7 @@ def ownership_of(item: Document, tapp: Document) -> Ownership:
 
     The rules follow from two facts. TApp names are unique in a namespace, so an owner with the same
     name and another uid has been deleted. Metacontroller adopts each object without a controller
-    that has the label of a living TApp, so an object that still has a label and no controller was
+    that has the label of a living TApp. So an object that still has a label and no controller was
     left behind by a deleted TApp.
     """
     metadata, uid, name = item["metadata"], tapp["metadata"]["uid"], tapp["metadata"]["name"]

@@ -55,7 +55,7 @@ class RunningCall(Protocol):
         """Yields the lines of standard output until kubectl ends or is stopped."""
 
     def stop(self) -> None:
-        """Stops kubectl. Safe to call from any thread."""
+        """Ends kubectl at once. Safe to call from any thread."""
 
     def done(self) -> CallResult:
         """Waits until kubectl ends, and returns its exit code and standard error.
@@ -65,10 +65,11 @@ class RunningCall(Protocol):
 
 
 class Program:
-    """Runs the kubectl on PATH, or the command in $KUBECTL.
+    """Runs the kubectl on PATH, or the command in $KUBECTL, with a time limit for each call.
 
-    The time limit is that of the process. `--request-timeout` is passed only if the user gave it:
-    with this option kubectl ignores the service account of a pod (kubernetes/kubernetes#49343).
+    The plugin itself watches the time and kills the process. `--request-timeout` is passed only if
+    the user gave it: with this option kubectl ignores the service account of a pod
+    (kubernetes/kubernetes#49343).
     """
 
     def __init__(self, time_limit: float | None = None) -> None:
@@ -105,7 +106,7 @@ class Program:
         return _RunningProcess([*self._command(), *arguments], environment)
 
     def _output_when_ended(self, process: "subprocess.Popen[str]") -> tuple[str, str]:
-        """Returns standard output and standard error of a process when it ends.
+        """Waits until a process ends, and returns its standard output and standard error.
 
         While the process runs for long, its messages are passed on to the user line by line: a
         login may show a code that the user has to type into a browser. Once a message appears that
@@ -212,7 +213,7 @@ class _RunningProcess:
 
 
 class KubectlError(CommandError):
-    """An error of kubectl, with a reason that code can compare.
+    """A failed call of kubectl, with a reason that code can compare and a message for the user.
 
     `reason` is the reason of the API server's Status (`NotFound`, `Conflict`, ...). Other errors
     have reasons of this module: `Denied` (by admission), `NoSuchKind`, `Unreachable`, `Timeout`,

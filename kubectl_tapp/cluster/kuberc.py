@@ -88,9 +88,10 @@ def _objects(value: Any) -> list[_Document]:
 
 
 def without_preferences(arguments: Sequence[str]) -> tuple[list[str], dict[str, str]]:
-    """Returns the arguments and the environment for a call of kubectl that ignores preferences.
+    """Returns arguments and environment with which kubectl ignores the user's preferences (kuberc).
 
-    The option `--kuberc` is removed, because kubectl refuses it together with `KUBERC=off`.
+    The option `--kuberc` is removed from the arguments, because kubectl refuses it together with
+    `KUBERC=off`. Only the policy for credential plugins stays in force.
     """
     named = [each.removeprefix(_OPTION) for each in arguments if each.startswith(_OPTION)]
     path = kuberc_path(named[-1] if named else None)
@@ -99,10 +100,11 @@ def without_preferences(arguments: Sequence[str]) -> tuple[list[str], dict[str, 
 
 
 def _policy_file(path: Path | None) -> str:
-    """Returns the value of KUBERC: `off`, or a file with only the policy for credential plugins.
+    """Returns the value for the variable KUBERC: `off`, or the path of a file with the policy.
 
-    Raises OSError if the file cannot be written: the policy is a security setting, so no call may
-    run without it.
+    The file has only the policy for credential plugins, from the preferences in `path`. Raises
+    OSError if the file cannot be written: the policy is a security setting, so no call may run
+    without it.
     """
     found = preferences(path)
     policy = {key: found[key] for key in _POLICY if key in found}
@@ -118,9 +120,10 @@ _directories: dict[str, "tempfile.TemporaryDirectory[str]"] = {}
 
 
 def _stored(text: str) -> Path:
-    """Writes the policy to a temporary file, unless the file exists. Safe in several threads.
+    """Writes the text of the policy to a temporary file, unless that exists, and returns its path.
 
-    A program that runs for days may lose its file: systemd deletes old files in /tmp.
+    Safe in several threads. A program that runs for days may lose its file: systemd deletes old
+    files in /tmp.
     """
     with _lock:
         known = _directories.get(text)

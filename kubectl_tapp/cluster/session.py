@@ -84,7 +84,7 @@ class Session:
 
     @property
     def interactive(self) -> bool:
-        """True if a user can be asked, because standard input and output are terminals."""
+        """True if the command can ask the user, because standard input and output are terminals."""
         return sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
 
     @staticmethod
@@ -140,7 +140,7 @@ class Session:
             self.sleep(max(POLL_INTERVAL, 3 * (self.now() - begun)))
 
     def say(self, text: str = "") -> None:
-        """Prints a line to standard output, without control characters."""
+        """Prints a line to standard output, with control characters replaced."""
         _replace_unencodable()
         print(printable(text))
 

@@ -30,10 +30,10 @@ class Watching:
         self._stopped = False
 
     def events(self) -> Iterator[tuple[str, Document]]:
-        """Yields the event type and the object of each change, beginning with all existing objects.
+        """Starts kubectl, and yields event type and object of each change.
 
-        kubectl prints each watch event on one line. Source: k8s.io/cli-runtime, `JSONPrinter`.
-        Raises CommandError if kubectl fails.
+        The first events are about all existing objects. kubectl prints each watch event on one
+        line. Source: k8s.io/cli-runtime, `JSONPrinter`. Raises CommandError if kubectl fails.
         """
         self._following = self._follow()
         if self._stopped:  # `stop` was called before kubectl was started
@@ -66,12 +66,14 @@ def _read(text: str) -> Document:
 
 
 class Watched:
-    """The objects of a resource, kept up to date by a watch in a separate thread.
+    """The objects of a resource type, kept up to date by a watch in a separate thread.
 
-    `seen` has the objects by uid. Its value is None for an object that was deleted while the watch
-    still listed the existing objects. `forbidden` is True if the user may not watch the resource.
-    When `ended` is True, the caller should start a new watch; `error` then has the error message,
-    or "" if the watch ended normally.
+    Attributes:
+        seen: uid -> the object. The value is None for an object that was deleted while the watch
+            still listed the existing objects.
+        forbidden: True if the user may not watch the resource.
+        ended: True if the watch has ended, so that the caller should start a new one.
+        error: the error message with which the watch ended; "" if it ended normally.
     """
 
     def __init__(self, watching: Watching, changed: Callable[[], None]) -> None:

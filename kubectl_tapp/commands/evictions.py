@@ -167,7 +167,7 @@ def restart_templates(verb: Verb, names: list[str], container: str | None) -> Do
     """Returns the TApp with a restart annotation in each of the named templates that has the
     container.
 
-    If `container` is None, every named template gets the annotation, so that all its containers
+    If `container` is None, each template in `names` gets the annotation, so that all its containers
     restart. Raises UsageError if no template has the container.
     """
     at, key = written(verb.session.now()), RESTART_IN_PLACE

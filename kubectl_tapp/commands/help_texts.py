@@ -154,9 +154,10 @@ WAIT_UNTIL: Mapping[str, str] = {
 
 
 def epilog_of(function: str) -> str:
-    r"""Returns the examples of a command, in the form of kubectl's help.
+    r"""Returns the examples of a command as the end of its help, in the form of kubectl's help.
 
-    click does not wrap a paragraph that begins with a line `\b`.
+    `function` is the name of the command's function. click does not wrap a paragraph that begins
+    with a line `\b`.
     """
     texts = [f"  # {each.comment}\n  kubectl tapp {each.command}" for each in EXAMPLES[function]]
     return "\b\nExamples:\n" + "\n\n\b\n".join(texts)

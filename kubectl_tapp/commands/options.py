@@ -124,7 +124,7 @@ class Choices:
 
     @property
     def seconds(self) -> float:
-        """The timeout in seconds."""
+        """The timeout of `--wait` in seconds."""
         return read_duration(self.timeout)
 
 

@@ -44,8 +44,8 @@ from tapp.words.vocabulary import RESTART_IN_PLACE, RESTARTED_AT
 def plan(session: Session, options: PlanOptions) -> Exit:
     """Prints the forecast of an edit, and returns the exit code of the command.
 
-    The exit code is FAILED if the API server or the service would refuse the edit, CONDITION if a
-    condition of `--fail-if` holds, and otherwise DONE.
+    The exit code is FAILED if the API server or the service would refuse the edit. It is CONDITION
+    if a condition of `--fail-if` holds, and otherwise DONE.
     """
     conditions = [read_condition(text) for text in options.fail_if or []]
     found = _forecast(session, options)

@@ -130,14 +130,17 @@ class Inspection:
 
     @cached_property
     def refused(self) -> list[Finding]:
-        """The conditions about parts of the spec that the service does not carry out, or
+        """The refusals: conditions about parts of the spec that the service does not carry out, or
         ignores.
         """
         return refusals(self.plan)
 
     @property
     def refusals_beyond_instances(self) -> list[Finding]:
-        """The refusals that the decisions about single instances do not mention already."""
+        """The refusals that are not already mentioned in the lines about single instances.
+
+        A refusal is a condition that says what the service does not do, and what to do about it.
+        """
         covered = {*_REPORTED_BY_INSTANCES}
         if self.plan.findings.missing.pods_since.keys() <= self.obstacles.by_instance.keys():
             covered |= {Type.PODS_NOT_CREATED}

@@ -174,7 +174,10 @@ def _look_up(
 
 
 def _instances_lacking_children(observed: Observed, plan: Plan) -> Iterable[_Missing]:
-    """Yields the instances that lack a pod or claim that an earlier sync should have created."""
+    """Yields each instance that lacks a pod or claim which an earlier sync should have created.
+
+    `observed` is the TApp with its objects, and `plan` has the service's decisions about it.
+    """
     since = plan.findings.missing.pods_since
     own = Claims(plan.world)
     known = {claim["metadata"]["name"] for claim in observed.claims}

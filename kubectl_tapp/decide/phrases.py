@@ -64,7 +64,9 @@ def budget_lines(view: Inspection) -> list[str]:
 
 
 def budget_block(view: Inspection) -> list[str]:
-    """Returns the lines about the budgets, preceded by an empty line."""
+    """Returns the sentences of `budget_lines` as lines for a terminal, preceded by an empty
+    line.
+    """
     first, *rest = budget_lines(view)
     return ["", f"budget: {first}", *(f"  {line}" for line in rest)]
 

@@ -109,12 +109,12 @@ class Progress:
 
     @property
     def is_waiting(self) -> bool:
-        """True if an instance waits for other instances or for a person."""
+        """True if at least one instance waits for other instances or for a person."""
         return bool(self.grouped_by_brief(*_WAITING))
 
     @property
     def is_blocked(self) -> bool:
-        """True if an instance makes no progress without somebody's help."""
+        """True if at least one instance makes no progress until a person helps."""
         return bool(self.grouped_by_brief(Standing.BLOCKED))
 
     def _reasons_of(self, left: Iterable[InstanceView]) -> str:

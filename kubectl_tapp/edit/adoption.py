@@ -32,7 +32,11 @@ The service sets the controller's other label for single pods, apps.kubernetes.i
 
 @dataclass(frozen=True)
 class Stray:
-    """An object that has the name of an instance's pod or claim and is not a child of the TApp."""
+    """A pod or claim with the name of an instance's child that is not a child of the TApp.
+
+    It was left behind by a deleted TApp, for example. `kubectl tapp adopt` shows such objects, and
+    makes those its children that can be adopted.
+    """
 
     resource: str  # `pods` or `persistentvolumeclaims`
     prefix: str  # its name without the instance number

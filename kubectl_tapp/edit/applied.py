@@ -29,7 +29,10 @@ _APPLIED = "f:kubectl.kubernetes.io/last-applied-configuration"
 
 @dataclass(frozen=True)
 class ApplyMethod:
-    """The way in which `kubectl apply` will apply a file: on the client or on the server."""
+    """The way in which `kubectl apply` will apply a file: on the client or on the server.
+
+    A plan asks the API server for the result in this way.
+    """
 
     manager: str = ""  # the field manager of a server-side apply; "" for a client-side apply
     force: bool = False  # whether to take over fields that other managers own

@@ -33,7 +33,7 @@ from tapp.words.vocabulary import CANARIES
 
 @dataclass(frozen=True)
 class Canary:
-    """A template that some instances run instead of another template."""
+    """A canary: a template that some instances run instead of another template, to try it."""
 
     name: str
     base: str  # the name of the template that the canary replaces
@@ -115,8 +115,9 @@ def find_canary(tapp: Document, template: str | None = None, base: str | None = 
 def candidates(tapp: Document) -> list[str]:
     """Returns the names of the templates that may be canaries; empty if there is no canary.
 
-    Copies for canaries that instances run come first. If there are none, all copies count. If there
-    are none either, other templates that instances run count.
+    If instances run copies that were made for canaries, these copies are returned. Otherwise all
+    such copies are returned, or, if there are none, the other templates that instances run. The
+    default template and the rolling template are never canaries.
     """
     spec, notes = spec_of(tapp), canary_copies(tapp)
     users = template_users(spec)

@@ -39,7 +39,7 @@ def spec_of(tapp: Document) -> TAppSpec:
 
 
 def used_templates(spec: TAppSpec) -> list[str]:
-    """Returns the sorted names of the existing templates that instances run."""
+    """Returns the names of the templates that exist and that instances run, sorted."""
     return sorted(name for name in template_users(spec) if spec.find_template(name))
 
 
@@ -166,9 +166,10 @@ _NAME = re.compile(r"[A-Za-z0-9]([-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?")
 
 
 def running_containers(spec: TAppSpec, template: str) -> set[str]:
-    """Returns the names of a template's containers that run for the whole life of the pod.
+    """Returns the names of a template's containers that keep running while the pod runs.
 
-    Raises UsageError if the template does not exist or is malformed.
+    Init containers that are no sidecars are left out. Raises UsageError if the template does not
+    exist or is malformed.
     """
     body = template_content(spec, template)
     if wrong := template_shape_error(f"template {template!r}", body):

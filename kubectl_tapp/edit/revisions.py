@@ -108,7 +108,7 @@ def _container(path: str) -> str:
 
 
 def _images(body: Document) -> str:
-    """Returns the images of a template's containers as text: `app: nginx:2`."""
+    """Returns the images of the containers in a template as text, such as `app: nginx:2`."""
     spec = body.get("spec") or {}
     texts = [f"{each.get('name')}: {each.get('image')}" for each in spec.get("containers") or []]
     return ", ".join(texts)
@@ -116,7 +116,7 @@ def _images(body: Document) -> str:
 
 @dataclass(frozen=True)
 class _Previous:
-    """The previous revision of the same template."""
+    """The previous revision of a template, with which the history compares a revision."""
 
     record: Document | None  # its ControllerRevision; None for the first or a deleted one
     missing: str = ""  # a phrase about revisions in between that have been deleted

@@ -116,7 +116,7 @@ def _reason_not_checked(error: KubectlError) -> str | None:
 def _misses_object(error: KubectlError) -> bool:
     """Returns True if admission refused an object because another object does not exist.
 
-    The same file may create that other object.
+    Such an object, for example a ServiceAccount, may be in the user's file as well.
     """
     return error.reason == "Denied" and bool(_MISSING.search(str(error)))
 

@@ -131,7 +131,7 @@ class Behaviour(Levers):
         return max(pace.begin - _OVERHEAD, 0.0) if container == first["name"] else 0.0
 
     def pull_error(self, image: str) -> str:
-        """Returns the message of a failed image pull, which names the image as a kubelet does."""
+        """Returns the message of a failed pull in the simulation, which names the image."""
         return f"{image} is assumed to fail"
 
     def unschedulable_message(self, pod: Document, _nodes: int) -> str:
@@ -213,7 +213,10 @@ def _does_not_terminate(pod: Document, now: float) -> bool:
 
 @dataclass(frozen=True)
 class BrokenImage:
-    """An image that fails in at least one pod and runs well in none."""
+    """An image that fails in at least one pod of the TApp and runs well in none.
+
+    A forecast assumes that it goes on failing.
+    """
 
     image: str  # the image as written in the pods' specs
     reason: str  # reason in the containers' status, such as `CrashLoopBackOff`

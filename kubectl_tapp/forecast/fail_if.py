@@ -56,7 +56,7 @@ class Condition:
     unit: str
 
     def holds(self, forecast: Forecast) -> bool:
-        """Returns True if the condition is true for this forecast."""
+        """Returns True if the forecast meets the condition, so that the command has to fail."""
         return _COMPARE[self.compare](_MEASURES[self.word](forecast), self._limit(forecast))
 
     def _limit(self, forecast: Forecast) -> float:

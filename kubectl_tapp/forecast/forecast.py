@@ -10,7 +10,7 @@ from tapp.declared.differences import Difference
 
 
 class Outcome(StrEnum):
-    """The effect of an edit on one instance."""
+    """The effect of an edit on one instance, as a word that the plan prints."""
 
     UNCHANGED = "unchanged"
     LABELLED = "labels only"  # Labels or annotations of its pod change; nothing restarts
@@ -65,7 +65,10 @@ class Step:
 
 @dataclass(frozen=True)
 class Rest:
-    """Instances whose updates were not simulated, because they repeat the simulated ones."""
+    """Instances whose updates were not simulated, because they repeat the simulated ones.
+
+    Only their number and an estimate of their duration are shown.
+    """
 
     instances: tuple[int, ...]  # their numbers; their outcomes are in `Forecast.instances`
     at: float  # when the simulated updates are complete, in seconds from now
@@ -119,7 +122,7 @@ class Forecast:
     played: bool = True
 
     def of(self, outcome: Outcome) -> list[InstanceForecast]:
-        """Returns the instances with this outcome."""
+        """Returns the forecasts of the instances with this outcome."""
         return [each for each in self.instances if each.outcome is outcome]
 
 

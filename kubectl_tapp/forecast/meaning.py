@@ -58,7 +58,10 @@ def decide_edit(
 
 
 def _without_order(edited: Document) -> Document:
-    """Returns the TApp with podManagementPolicy Parallel, so that no instance waits for another."""
+    """Returns the TApp with podManagementPolicy Parallel instead of OrderedReady.
+
+    A single decision then covers all instances, because no instance waits for another.
+    """
     spec = edited.get("spec") or {}
     if spec.get("podManagementPolicy") != "OrderedReady":
         return edited

@@ -259,7 +259,10 @@ class Run:
             del self._states[id]
 
     def _resize(self, patch: Patch) -> None:
-        """Patches a pod's resources as the service does; a later sync retries a refused patch."""
+        """Patches the resources of a pod in the simulation, as the service does.
+
+        If the patch is refused, nothing happens: a later sync tries again.
+        """
         id = int(patch.name.removeprefix(f"{self._name}-"))
         with suppress(ApiError):
             self.world.patch_resize(*patch)

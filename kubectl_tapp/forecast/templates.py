@@ -53,7 +53,11 @@ def templates_of(tapp: Document) -> Templates | None:
 
 
 def template_changes(observed: Observed, edited: Document) -> tuple[TemplateChange, ...]:
-    """Returns the templates that the edit adds, removes or changes, sorted by name."""
+    """Returns the templates that the edit adds, removes or changes, sorted by name.
+
+    `observed` is the TApp before the edit. Without a uid it does not exist yet, so all templates
+    are added.
+    """
     exists = bool(observed.tapp["metadata"].get("uid"))
     before = template_bodies(observed.tapp) if exists else {}
     after = template_bodies(edited)

@@ -79,7 +79,9 @@ class Follower(ABC):
         return time.monotonic() <= self._read_until and not self._stopped.is_set()
 
     def stop(self) -> None:
-        """Ends the thread and its watches."""
+        """Ends the thread and its watches. Later calls of `since` return only what was published
+        before.
+        """
         self._stopped.set()
         self._changed.set()
         for each in self._watched:
@@ -110,8 +112,8 @@ class Follower(ABC):
         lead to.
 
         If `version` is empty, too old, or of another follower, the only change is the complete
-        model. `hidden` is True if nobody sees the tab of the page, so that the page polls less
-        often and the follower has to wait longer for the next request.
+        model. `hidden` is True if nobody sees the tab of the page. Browsers then let the page poll
+        less often, so the follower waits longer for its next request.
         """
         with self._lock:
             until = time.monotonic() + (_IDLE_HIDDEN if hidden else _IDLE_VISIBLE)
@@ -195,7 +197,7 @@ class FollowedList(Follower):
 
 
 class FollowedTApp(Follower):
-    """Keeps the model of one TApp up to date: its instances, children, Events and timeline."""
+    """Keeps the page of one TApp up to date: its instances, children, Events and timeline."""
 
     def __init__(self, session: Session, namespace: str, name: str) -> None:
         """Starts the thread for the TApp `name` in `namespace`.

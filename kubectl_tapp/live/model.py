@@ -199,7 +199,10 @@ def explanation_of(view: Inspection, id: int, events: Iterable[Document]) -> Mod
 
 
 def timeline_entry(event: Document) -> Model:
-    """Returns the timeline entry for an Event of the TApp."""
+    """Returns the entry in the page's timeline for an Event of the TApp.
+
+    The result has the names of the parameters of `FollowedTApp.add_to_timeline`.
+    """
     count = f" ({event_count(event)} times)" if event_count(event) > 1 else ""
     text = f"{event.get('reason')}: {' '.join(str(event.get('message') or '').split())}{count}"
     return {"text": text, "key": event["metadata"]["uid"], "at": last_seen(event)}

@@ -39,7 +39,9 @@ class Scale:
         return LEFT + (WIDTH - LEFT - RIGHT) * min(at, self.end) / self.end
 
     def ticks(self) -> list[float]:
-        """Returns the times in seconds that are labelled on the axis."""
+        """Returns the times, in seconds from the left end, at which the axis has a line and a
+        label.
+        """
         step = next(
             (step for step in _TICK_STEPS if self.end / step <= _MAX_TICKS), self.end / _MAX_TICKS
         )
@@ -65,7 +67,7 @@ def _shape(spans: Spans) -> Spans:
 
 
 def simulated_seconds(forecast: Forecast) -> float:
-    """Returns the seconds of the forecast that were simulated, without the estimated rest."""
+    """Returns how many seconds of the rollout were simulated, without the estimated rest."""
     return forecast.duration if forecast.rest is None else forecast.rest.at
 
 

@@ -331,5 +331,5 @@ def as_document(forecast: Forecast) -> dict[str, Any]:
 
 
 def _with_camel_case(fields: dict[str, Any]) -> dict[str, Any]:
-    """Returns the fields with their names in camelCase, as in Kubernetes' APIs."""
+    """Returns the mapping with its keys in camelCase, as in Kubernetes' APIs."""
     return {re.sub("_(.)", lambda it: it[1].upper(), key): each for key, each in fields.items()}

@@ -179,7 +179,10 @@ def _style(row: Row) -> str:
 
 
 def lines_below_table(view: Inspection) -> list[str]:
-    """Returns the lines below the table: budget, waiting instances, refusals and failed syncs."""
+    """Returns the lines below the table: budget, waiting instances, refusals and failed syncs.
+
+    If the TApp is being deleted, they say what the deletion waits for, instead of the budget.
+    """
     going = deletion_message(view.observed.tapp)
     lines = ["", going] if going else [*(["", view.idle] if view.idle else []), *budget_block(view)]
     waits = reasons_by_instances(view)

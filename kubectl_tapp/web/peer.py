@@ -51,7 +51,10 @@ def owner_of(client: int, server: int) -> int | None:
 
 
 def _as_in_table(address: str) -> str:
-    """Returns an IP address as the table shows it: 32-bit words in the machine's byte order."""
+    """Returns an IP address in the form of the kernel's table: 32-bit words in hexadecimal.
+
+    The bytes of each word are in the machine's byte order.
+    """
     packed = ipaddress.ip_address(address).packed
     words = (packed[at : at + 4] for at in range(0, len(packed), 4))
     return "".join(f"{int.from_bytes(word, sys.byteorder):08X}" for word in words)

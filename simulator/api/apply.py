@@ -133,9 +133,10 @@ def last_applied(obj: Object) -> Object | None:
 
 
 def without_last_applied(desired: Object) -> Object:
-    """Returns a desired object without the last-applied annotation.
+    """Returns the object that a hook desires, without the last-applied annotation.
 
-    A hook that copies observed objects may have copied the annotation, too.
+    A hook that copies observed objects may have copied this annotation, too. Metacontroller writes
+    its own.
     """
     annotations = meta(desired).get("annotations")
     if not annotations or LAST_APPLIED not in annotations:

@@ -228,7 +228,7 @@ class ClaimController:
 
 
 def _needs_expansion(claim: Object) -> bool:
-    """Returns True if a bound claim requests more storage than its volume has."""
+    """Returns True if a claim is bound and requests more storage than its volume has."""
     status = claim.get("status") or {}
     has = (status.get("capacity") or {}).get("storage", "0")
     return status.get("phase") == "Bound" and compare(storage_of(claim), has) > 0

@@ -69,7 +69,7 @@ class Composite:
 
     @property
     def finalizer(self) -> str:
-        """The finalizer that parents get if the controller has a finalize hook."""
+        """The name of the finalizer that parents get if the controller has a finalize hook."""
         return f"metacontroller.io/compositecontroller-{self.name}"
 
     def matches(self, parent: Object) -> bool:

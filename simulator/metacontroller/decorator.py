@@ -124,9 +124,10 @@ class Decorator(Loop[DecoratedKey]):
         self._cache.on_change(self._on_change)
 
     def _on_change(self, kind: Kind, old: Entry | None, new: Entry | None) -> None:
-        """Enqueues an object if its new state matches the selector.
+        """Requests a sync of an object that has changed, if its new state matches the selector.
 
-        An object that has lost its matching label is not synced again.
+        `old` is None for a new object, and `new` is None for a removed object. An object that has
+        lost its matching label is not synced again.
         """
         resource, entry = self._resources.get((kind.api_version, kind.plural)), new or old
         if resource is None or entry is None:

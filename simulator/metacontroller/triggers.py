@@ -65,7 +65,7 @@ class Triggers:
         self._cache.on_change(self._on_change)
 
     def parents(self, namespace: str = "") -> list[Entry]:
-        """Returns the cached parents; an empty namespace means all namespaces."""
+        """Returns the parents in the cache, sorted; an empty `namespace` means all namespaces."""
         if self.parent_kind is None:
             return []
         return self._cache.entries(self.parent_kind, namespace)

@@ -145,7 +145,7 @@ class Container:
 
     @property
     def alive(self) -> bool:
-        """True if a process of the container runs."""
+        """True if a process of the container runs now, even if it is being stopped."""
         return bool(self.runs) and self.runs[0].alive
 
     @property
@@ -168,7 +168,10 @@ class Container:
         return [probe for probe in (self.startup, self.readiness) if probe is not None]
 
     def probes_pass_from(self, run: Run) -> float:
-        """Returns the time from which all probes of the container succeed for this process."""
+        """Returns the time from which all probes of the container succeed for the process `run`.
+
+        The time is in seconds of the simulated clock; 0 for a container without probes.
+        """
         return max(
             run.started_from if self.startup is not None else 0.0,
             run.ready_from if self.readiness is not None else 0.0,

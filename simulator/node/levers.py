@@ -23,8 +23,22 @@ Exit = tuple[float, int] | None
 class Levers:
     """The behavior of all nodes in a test: times, images that fail, and other disturbances.
 
-    With the default values everything succeeds. The comment or text at each field says what it
-    changes.
+    With the default values everything succeeds. All times are in seconds. Fields that are not
+    listed here have a comment or a text of their own.
+
+    Attributes:
+        schedule_seconds: until the scheduler binds a new pod to a node.
+        pull_seconds: to pull an image.
+        start_seconds: to start a container.
+        init_seconds: until an init container that is no sidecar has succeeded.
+        stop_seconds: until a container has stopped.
+        crash_seconds: from the start of a container until it exits, for the images that exit.
+        backoff_seconds: the first back-off after a crash or a failed pull.
+        backoff_limit: the longest back-off.
+        resize_seconds: to give a container other resources.
+        refuses: returns True for a pod that the kubelet rejects.
+        hangs_on_delete: returns True for a pod whose deletion makes no progress.
+        unschedulable: returns True for a pod that the scheduler finds no node for.
     """
 
     schedule_seconds: float = 0.2

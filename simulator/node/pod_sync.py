@@ -210,7 +210,8 @@ class Sync:
     ) -> Generator[Busy, None, tuple[str, str] | None]:
         """Pulls an image if the node does not have it or the pull policy demands it.
 
-        Yields as `run` does. Returns reason and message of a failure, or None after a success.
+        `policy` is the imagePullPolicy; None stands for the default. Yields as `run` does. Returns
+        reason and message of a failure, or None after a success.
         """
         local = self._local
         if image in local.node.pulled and policy != "Always":

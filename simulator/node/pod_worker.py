@@ -30,7 +30,8 @@ _INHERITING_AGE = 10.0
 class PodWorker:
     """The kubelet's worker of one pod; runs its syncs one after the other.
 
-    `local` is the pod on its node: its containers, and the status that the kubelet publishes.
+    `local` is the pod on its node: its containers, and the status that the kubelet publishes. All
+    times, such as `now`, are in seconds of the simulated clock.
     """
 
     def __init__(self, pod: Object, node: Node, now: float, address: str = "") -> None:

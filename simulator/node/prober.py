@@ -52,7 +52,7 @@ class Prober:
         return self.run == run and self.passed is not None and (self.passed or self.startup)
 
     def next_tick(self, now: float) -> float:
-        """Returns the time of the first tick after `now`."""
+        """Returns the time of the worker's first tick after `now`; it probes once at each tick."""
         ticks = math.floor((now - self.since) / self.period + 1e-9) + 1
         return self.since + ticks * self.period
 
