@@ -36,7 +36,7 @@ class KubectlError(Exception):
     """
 
     def __init__(self, command: str, message: str) -> None:
-        """Builds the message from the call and from kubectl's output."""
+        """Builds the message from the command line of the call and from kubectl's error output."""
         super().__init__(f"{command}: {message}")
         self.reason = _reason(message)
 
@@ -77,9 +77,12 @@ class Kubectl:
     """Reads and patches the objects of one cluster, by calls of kubectl."""
 
     def __init__(self, kubeconfig: str = "", context: str = "", runner: Runner = run) -> None:
-        """Prepares the calls. An empty kubeconfig or context leaves the choice to kubectl.
+        """Prepares the calls of kubectl.
 
-        `runner` runs the commands.
+        Args:
+            kubeconfig: the path of the kubeconfig; empty to leave the choice to kubectl.
+            context: the context in the kubeconfig; empty to leave the choice to kubectl.
+            runner: runs a command and returns its result.
         """
         self._run = runner
         # With --request-timeout kubectl would ignore the service account of a pod

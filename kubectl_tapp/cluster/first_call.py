@@ -24,8 +24,10 @@ class FirstCall:
     """
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
-        """Starts with no answered call. `now` returns a time in seconds, which only has to
-        increase.
+        """Starts in the state in which only one call of kubectl may run at a time.
+
+        This state ends as soon as the API server answers a call. `now` returns a time in seconds
+        that never decreases.
         """
         self._now = now
         self._lock = threading.Lock()

@@ -24,7 +24,7 @@ class Watching:
     """
 
     def __init__(self, follow: Callable[[], RunningCall]) -> None:
-        """Prepares the watch. `follow` starts kubectl; `events` calls it."""
+        """Prepares the watch. `follow` starts kubectl; the method `events` calls it."""
         self._follow = follow
         self._following: RunningCall | None = None
         self._stopped = False

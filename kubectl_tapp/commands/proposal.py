@@ -91,9 +91,11 @@ class Proposal:
     def __init__(
         self, session: Session, name: str, function: Callable[..., None], values: dict[str, Any]
     ) -> None:
-        """Plans the change that the function of a verb makes with the arguments `values`.
+        """Plans the change that a verb, such as `kill` or `hold`, makes with the arguments
+        `values`.
 
-        Nothing is written. Raises CommandError if the verb refuses the arguments.
+        `name` is the name of the TApp, and `function` is the function of the verb. Nothing is
+        written. Raises CommandError if the verb refuses the arguments.
         """
         self._session, self._function, self._values = session, function, values
         heard = self._new()

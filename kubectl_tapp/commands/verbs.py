@@ -162,10 +162,11 @@ def image(  # noqa: PLR0913 - the options of a command
 
 
 def _partitioned(verb: Verb, edited: "Document", partition: str, template: str) -> "Document":
-    """Returns the edited TApp with a partition, as typed by the user.
+    """Returns the edited TApp with a partition, which is given as typed by the user.
 
     `template` is the template that the edit changes. Raises UsageError if it is not the rolling
-    template, which is the only one that has a partition.
+    template, the only one that has a partition. That is the one that `updateStrategy.template`
+    names, or else the default template.
     """
     rolling = verb.spec.rolling_name
     if template != rolling:

@@ -75,7 +75,8 @@ def max_unavailable_of(budget: Budget) -> int | None:
 def limits(plan: Plan) -> tuple[Limit, Limit]:
     """Returns two budgets: that of the rolling template, and that of all other templates.
 
-    The first is `updateStrategy.maxUnavailable`, the second
+    The rolling template is the one that `updateStrategy.template` names, or else the default
+    template. Its budget is `updateStrategy.maxUnavailable`; the others have
     `updateStrategy.forceUpdate.maxUnavailable`.
     """
     budgets, rolling = plan.budgets, plan.world.tapp.spec.rolling_name

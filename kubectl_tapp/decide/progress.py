@@ -39,7 +39,9 @@ class Progress:
     """
 
     def __init__(self, view: Inspection) -> None:
-        """Computes the progress from an inspection of the TApp."""
+        """Computes the progress of a TApp from `view`, which has its instances and the service's
+        decisions.
+        """
         tapp, plan = view.observed.tapp, view.plan
         self._views = [*view.standings.values()]
         self.generation = int(tapp["metadata"].get("generation") or 0)

@@ -209,8 +209,10 @@ def with_partition(tapp: Document, value: int | str) -> Document:
 
 
 def with_budget(tapp: Document, value: int | str) -> Document:
-    """Returns the TApp with this updateStrategy.maxUnavailable, the budget of the rolling
-    template.
+    """Returns the TApp with this updateStrategy.maxUnavailable.
+
+    This field is the budget of instances that run the rolling template, which
+    updateStrategy.template names; its default is the default template.
     """
     return put(tapp, ("spec", "updateStrategy", "maxUnavailable"), value)
 
@@ -218,7 +220,8 @@ def with_budget(tapp: Document, value: int | str) -> Document:
 def with_canary_budget(tapp: Document, value: int | str) -> Document:
     """Returns the TApp with this budget for instances that do not run the rolling template.
 
-    The field is `spec.updateStrategy.forceUpdate.maxUnavailable`.
+    The field is `spec.updateStrategy.forceUpdate.maxUnavailable`. The rolling template is the one
+    that `updateStrategy.template` names, or else the default template.
     """
     return put(tapp, ("spec", "updateStrategy", "forceUpdate", "maxUnavailable"), value)
 

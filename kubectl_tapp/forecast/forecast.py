@@ -67,7 +67,7 @@ class Step:
 class Rest:
     """Instances whose updates were not simulated, because they repeat the simulated ones.
 
-    Only their number and an estimate of their duration are shown.
+    The plan shows their number, and an estimate of how long their updates take.
     """
 
     instances: tuple[int, ...]  # their numbers; their outcomes are in `Forecast.instances`

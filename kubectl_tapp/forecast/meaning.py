@@ -71,7 +71,8 @@ def _without_order(edited: Document) -> Document:
 def _updated_together(after: Plan) -> str:
     """Returns a phrase about instances off the rolling template that the edit updates all together.
 
-    Their budget is 100%, unless updateStrategy.forceUpdate.maxUnavailable is set. Returns "" if at
+    The rolling template is the one that `updateStrategy.template` names. The budget of the other
+    templates is 100%, unless updateStrategy.forceUpdate.maxUnavailable is set. Returns "" if at
     most one such instance is updated.
     """
     spec = after.world.tapp.spec

@@ -59,7 +59,7 @@ class Follower(ABC):
     """
 
     def __init__(self, session: Session) -> None:
-        """Starts the thread, which reads the cluster with the options of `session`."""
+        """Starts the thread, which reads the cluster with kubectl's options of `session`."""
         self.session = session
         self.model: dict[str, Any] = {}
         self._lock = threading.Lock()
@@ -200,9 +200,9 @@ class FollowedTApp(Follower):
     """Keeps the page of one TApp up to date: its instances, children, Events and timeline."""
 
     def __init__(self, session: Session, namespace: str, name: str) -> None:
-        """Starts the thread for the TApp `name` in `namespace`.
+        """Starts the thread that keeps the page of the TApp `name` in `namespace` up to date.
 
-        The namespace of `session` is not used.
+        Of `session` all options but the namespace are used.
         """
         self._name, self._asked = name, 0.0
         self.view: Inspection | None = None

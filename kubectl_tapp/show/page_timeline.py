@@ -30,7 +30,7 @@ class Scale:
     """The horizontal axis of a picture, which converts seconds to coordinates."""
 
     def __init__(self, seconds: float) -> None:
-        """Sets the time that the picture shows, in seconds."""
+        """Sets the number of seconds that the picture shows, from its left end to the right."""
         self.seconds = seconds
         self.end = max(seconds * 1.04, 1.0)
 

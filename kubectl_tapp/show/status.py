@@ -211,7 +211,9 @@ class Changes:
     """
 
     def __init__(self, view: Inspection) -> None:
-        """Remembers the first inspection, which the caller has already shown completely."""
+        """Remembers the state of the TApp in `view`, which the caller has already shown
+        completely.
+        """
         self._rows = {row.id: _row_text(row) for row in view.rows}
         self._waits = {text for text, _ in reasons_by_instances(view)}
         self._head = headline(view)

@@ -57,7 +57,9 @@ class AccessGuard:
     """
 
     def __init__(self, port: int) -> None:
-        """Chooses the secrets. `port` is the port of the server on this machine."""
+        """Chooses new random secrets for the access to the page. `port` is the port of the
+        server.
+        """
         self._secret, self._cookie, self._key = (secrets.token_urlsafe(32) for _ in range(3))
         self._port, self._name = port, f"tapp-{port}"
         self._one_use_secret, self._one_use_until, self._lock = "", 0.0, threading.Lock()

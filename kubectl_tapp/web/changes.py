@@ -25,14 +25,18 @@ _MAX_WAIT = 8.0  # Seconds that a response waits for the change; later the timel
 
 
 def partition(verb: Verb, to: str) -> None:
-    """Sets how many instances of the rolling template keep their revision, as typed on the page."""
+    """Sets how many instances keep their revision during a rollout, as typed on the page.
+
+    Only instances of the rolling template count, which `updateStrategy.template` names.
+    """
     verb.do(verb.edits.with_partition(verb.tapp, read_partition(to)))
 
 
 def budget(verb: Verb, to: str, *, others: bool = False) -> None:
     """Sets how many instances may be unavailable at a time, as typed on the page.
 
-    If `others` is True, the budget of the instances is set that do not run the rolling template.
+    If `others` is False, this is the budget of the rolling template, which
+    `updateStrategy.template` names; if it is True, that of all other templates.
     """
     edit = verb.edits.with_canary_budget if others else verb.edits.with_budget
     verb.do(edit(verb.tapp, read_budget(to, "--to")))
@@ -52,8 +56,9 @@ class Changes:
     """Plans the changes that a user asks for on the page, and carries out each plan once."""
 
     def __init__(self, session: Session, tell: Callable[[str, str, str], None]) -> None:
-        """Starts without plans. `tell` adds a line to a TApp's timeline (namespace, name and
-        text).
+        """Starts without plans.
+
+        `tell` adds a line to the timeline of a TApp; its arguments are namespace, name and text.
         """
         self._session, self._add_to_timeline = session, tell
         self._planned: dict[str, tuple[str, str, str, Proposal]] = {}

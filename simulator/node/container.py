@@ -133,8 +133,8 @@ class Container:
         """Returns True if the kubelet neither starts nor stops the container while its spec has
         this image.
 
-        That is so for a container that does not start or become ready with `stuck_image`, see
-        `takeover.py`.
+        That is so for a container of an earlier kubelet that does not start or become ready with
+        the image `stuck_image` (`takeover.py`).
         """
         return bool(self.stuck_image) and self.stuck_image == image
 

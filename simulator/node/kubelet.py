@@ -26,7 +26,7 @@ from tapp.kube.stored import GRACE
 class Kubelet:
     """The kubelets of all nodes of a cluster, which run the pods that are scheduled to their nodes.
 
-    `levers` decide how containers, images and kubelets behave.
+    Through `levers` a test decides how containers, images and kubelets behave.
     """
 
     def __init__(self, cluster: Cluster, clock: Clock, rng: random.Random) -> None:
@@ -85,9 +85,9 @@ class Kubelet:
             self._work(uid)
 
     def release(self) -> None:
-        """Continues the deletions that `levers.hangs_on_delete` has blocked.
+        """Continues the deletions that the setting `levers.hangs_on_delete` has blocked.
 
-        The caller has reset this lever before; otherwise the deletions stay blocked.
+        The caller has reset this setting before; otherwise the deletions stay blocked.
         """
         for uid, worker in list(self._workers.items()):
             if is_terminating(worker.local.pod):

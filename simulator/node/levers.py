@@ -202,7 +202,7 @@ class Levers:
         return f"{repository}@{digest}"
 
     def lever_name(self, image: str) -> str:
-        """Returns the name under which the other levers know an image.
+        """Returns the name under which the other fields and methods of this class know an image.
 
         That is the name itself, or, for a name with a digest, the name that first started an image
         with this digest.

@@ -32,7 +32,7 @@ class LocalPod:
 
     Args:
         pod: the API object.
-        node: the node, with the levers that decide how its containers behave.
+        node: the node; its `levers` decide how its containers behave in the test.
         now: the time of the last action of the pod's worker.
         address: the IP address in the pod's status; empty for no address.
     """
@@ -89,7 +89,7 @@ class LocalPod:
     def containers_to_resize(self) -> list[str]:
         """The names of running containers whose actual resources differ from those in the spec.
 
-        The list is empty if the levers say that kubelets do not resize.
+        The list is empty if `Levers.resizes` is False, so that kubelets do not resize.
         """
         specs = specs_of(self.pod) if self.node.levers.resizes else {}
         return [
@@ -104,17 +104,17 @@ class LocalPod:
 
     @property
     def phase(self) -> str:
-        """The published phase of the pod; Pending before the first publication."""
+        """The phase of the pod as the kubelet last published it; Pending before the first time."""
         return str(self.status.get("phase", "Pending"))
 
     def shown(self, name: str) -> Object:
-        """Returns the published status of the container with this name; empty if there is none
-        yet.
+        """Returns the status of a container as the kubelet last published it; empty if it never
+        did.
         """
         return self._shown.get(name) or {}
 
     def keep(self, name: str, shown: Object) -> None:
-        """Sets the published status of the container with this name."""
+        """Sets the status of the container `name` that counts as published by the kubelet."""
         self._shown[name] = shown
 
     def can_serve(self, now: float) -> bool:

@@ -35,5 +35,5 @@ class Node:
         )
 
     def spread(self, seconds: float) -> float:
-        """Returns the seconds with a random share added, of at most `Levers.jitter`."""
+        """Returns `seconds` with a random share added, which is at most `Levers.jitter` of it."""
         return seconds * (1 + self.rng.random() * self.levers.jitter)

@@ -83,8 +83,8 @@ class Sync:
     def _resize(self, pod: Object) -> Iterator[Busy]:
         """Gives running containers the resources of their spec.
 
-        A container is restarted if its resizePolicy demands a restart. If the levers defer the
-        resize or let it fail, `failed` becomes True, so that the worker tries again with its next
+        A container is restarted if its resizePolicy demands a restart. If the test lets the resize
+        wait (Deferred) or fail, `failed` becomes True, so that the worker tries again with its next
         sync. An infeasible resize is not tried again. Each yielded function returns the time until
         which the worker waits.
         """

@@ -92,8 +92,10 @@ class PodWorker:
         local.publish(local.pod, final=True)
 
     def retry(self, now: float) -> None:
-        """Ends all back-offs, runs all probes now, and applies changed levers to running
-        containers.
+        """Ends all back-offs and runs all probes now.
+
+        If a test has changed the times after which images are ready, the new times apply to running
+        containers, too.
         """
         levers = self._node.levers
         for container in self.local.all:
