@@ -118,7 +118,10 @@ def _refuse_constant(name: str) -> Any:
 
 
 class _NodeError(Exception):
-    """kubectl would refuse a YAML node. `line` is the line of the node in its document, from 0."""
+    """kubectl would refuse a node of a YAML document, for the reason in the message.
+
+    `line` is the line of the node in its document, counted from 0.
+    """
 
     def __init__(self, message: str, node: yaml.Node) -> None:
         super().__init__(message)

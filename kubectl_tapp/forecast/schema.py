@@ -107,5 +107,5 @@ _SIZES = (
 
 
 def _has_no_placeholder(value: Any) -> bool:
-    """Returns True if no text of a value has a placeholder of an instance's values."""
+    """Returns True if a value contains no placeholder such as `$(tapp.name)`, at any depth."""
     return "$(tapp." not in str(value)
