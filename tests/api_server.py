@@ -1,6 +1,7 @@
-"""A fake API server with TLS, to which the service writes Events and resizes.
+"""Runs a fake API server with TLS, to which the service under test writes Events and pod resizes.
 
-A test sets its failures: status codes, delays, and a stop.
+`api_server` starts the server. A test sets the failures that the server returns: status codes,
+delays, and a stop.
 """
 
 import json
@@ -19,19 +20,27 @@ Document = dict[str, Any]
 
 
 class ApiServer:
-    """Stores posted objects, and returns the failures that a test has set.
+    """Accepts each POST and PATCH request, stores it, and responds as the test has set.
 
     Attributes:
-        answers: status codes of the next responses; after them 201, or 409 for an existing name.
-        retry_after: the Retry-After header of responses other than 201 and 409.
-        words: the message of responses other than 201.
+        answers: status codes of the next responses, in order. When the list is empty, the code is
+            201, or 409 for an Event whose name already exists.
+        retry_after: the Retry-After header of responses other than 201 and 409; "" sends no header.
+        words: the message of responses other than 201; "" gives a message with the code.
         hang: seconds before each response.
-        events: the created objects, by name.
-        posts: path, Authorization and body of every request.
+        events: the created Events, by name.
+        posts: path, Authorization header and body of every request.
+        port: the port on which the server listens.
+        environ: environment variables that lead the service to this server.
     """
 
     def __init__(self, account: Path, port: int = 0) -> None:
-        """Starts the server; writes its token and ca.crt to `account`."""
+        """Starts the server on `port`, and writes the files `token` and `ca.crt` to the directory
+        `account`.
+
+        A pod finds files with these names in its service account's directory. Port 0 stands for any
+        free port. A token that exists already is not overwritten.
+        """
         self.answers: list[int] = []
         self.retry_after = ""
         self.words = ""
@@ -66,7 +75,7 @@ class ApiServer:
         self._server.server_close()
 
     def until(self, posts: int, seconds: float = 60) -> None:
-        """Waits until the given number of requests has arrived."""
+        """Waits until `posts` requests have arrived, and fails after `seconds` seconds."""
         end = time.monotonic() + seconds
         while len(self.posts) < posts:
             assert time.monotonic() < end, f"{len(self.posts)} of {posts} requests"
@@ -116,7 +125,10 @@ class ApiServer:
 
 @contextmanager
 def api_server(account: Path, port: int = 0) -> Iterator[ApiServer]:
-    """Yields a fake API server that stops at the end of the block."""
+    """Yields a running fake API server and stops it at the end of the block.
+
+    The server writes its token and certificate to `account`. Port 0 stands for any free port.
+    """
     server = ApiServer(account, port)
     try:
         yield server

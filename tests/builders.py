@@ -1,7 +1,10 @@
-"""Builds documents as a real cluster has them: TApps, pods, claims, requests of Metacontroller.
+"""Builds objects as they occur in a real cluster: TApps, pods, claims, and Metacontroller's
+requests.
 
-A pod passes all steps: the hook's child, Metacontroller's labels and annotation, the API server's
-defaults and admission (`simulator.api.admission`). No function changes its arguments.
+A pod goes through the steps of a real cluster: the hook returns the pod, Metacontroller adds its
+label and annotation, and the API server adds defaults and runs admission
+(`simulator.api.admission`). Functions such as `running` and `crashing` return the pod with the
+status that a kubelet would report. No function changes its arguments.
 """
 
 import itertools
@@ -75,7 +78,11 @@ def template(
     sidecars: list[Document] | None = None,
     **spec: Any,
 ) -> Document:
-    """Returns a pod template with one container `app`; `spec` has further fields of its spec."""
+    """Returns a pod template with a container `app` that runs `image`.
+
+    `container` has further fields of that container, `sidecars` are further containers, and `spec`
+    has further fields of the pod spec. If `labels` is None, the template has the label `app: web`.
+    """
     metadata: Document = {"labels": {"app": "web"} if labels is None else labels}
     if annotations is not None:
         metadata["annotations"] = annotations
@@ -91,7 +98,10 @@ def claim_template(name: str = "data", storage: str = "1Gi") -> Document:
 
 
 def manifest(name: str = NAME, *, namespace: str = "", **spec: Any) -> Document:
-    """Returns a TApp as a user writes it, by default with `template()`."""
+    """Returns a TApp as a user writes it, by default with `template()`.
+
+    An empty namespace leaves the field out. `spec` has further fields of the TApp's spec.
+    """
     return {
         "apiVersion": "apps.tkestack.io/v1",
         "kind": "TApp",
@@ -101,7 +111,11 @@ def manifest(name: str = NAME, *, namespace: str = "", **spec: Any) -> Document:
 
 
 def tapp(*, status: Document | None = None, generation: int = 1, **spec: Any) -> Document:
-    """Returns a TApp as the API server stores it, by default with `template()`."""
+    """Returns a TApp as the API server stores it, by default with one replica and `template()`.
+
+    `spec` has fields of the TApp's spec; a field that is None is left out. If `status` is None, the
+    TApp has no status; otherwise `observedGeneration` is added to `status`.
+    """
     document = manifest(namespace=NAMESPACE, **{"replicas": 1, **spec})
     document["metadata"] |= {
         "uid": UID,
@@ -132,7 +146,11 @@ def _managed_fields(manager: str) -> list[Document]:
 
 
 def stored(desired: Document, parent: Document, policies: tuple[Policy, ...] = ()) -> Document:
-    """Returns a child as the API server stores it after Metacontroller has created it."""
+    """Returns a child of the hook's response as the API server stores it after Metacontroller has
+    created it.
+
+    `parent` is the TApp that owns the child. `policies` are the cluster's admission policies.
+    """
     desired = labelled(desired, parent)
     name = desired["metadata"]["name"]
     child = with_last_applied(desired, desired)
@@ -157,7 +175,10 @@ def stored(desired: Document, parent: Document, policies: tuple[Policy, ...] = (
 
 
 def labelled(desired: Document, parent: Document) -> Document:
-    """Returns a child of a response with Metacontroller's label (`generateSelector: true`)."""
+    """Returns a child of the hook's response with the label that Metacontroller adds.
+
+    The CompositeController has `generateSelector: true`, so the label is the uid of `parent`.
+    """
     labels = {**(desired["metadata"].get("labels") or {}), "controller-uid": _uid(parent)}
     return with_meta(desired, labels=labels)
 
@@ -169,7 +190,11 @@ def _uid(parent: Document) -> str:
 def updated(
     observed: Document, desired: Document, parent: Document, policies: tuple[Policy, ...] = ()
 ) -> Document:
-    """Returns a child after Metacontroller's update, or the same object if nothing changes."""
+    """Returns an observed child after Metacontroller has applied the hook's desired child.
+
+    Returns the observed object itself if nothing changes or if the object is in deletion.
+    `policies` are the cluster's admission policies.
+    """
     merged = apply_update(observed, labelled(desired, parent))
     if deep_equal(merged, observed) or observed["metadata"].get("deletionTimestamp"):
         return observed
@@ -200,20 +225,26 @@ GROWING: list[Document] = [
     {"apiVersion": "v1", "resource": resource, "updateStrategy": {"method": "InPlace"}}
     for resource in ("pods", "persistentvolumeclaims")
 ]
-"""Child resources of a registration with which claims grow."""
+"""Child resources of a CompositeController that lets Metacontroller update pods and claims, so that
+claims can grow.
+"""
 EXPOSING: Document = {
     "apiVersion": "v1",
     "resource": "services",
     "updateStrategy": {"method": "InPlace"},
 }
-"""The child resource of a registration with which instances have Services."""
+"""Child resource of a CompositeController with which each instance can have a Service."""
 
 
 # --- what the kubelet reports ---------------------------------------------------------------------
 
 
 def running(pod: Document, *, ready: bool = True, since: str = READY_SINCE) -> Document:
-    """Returns the pod running on a node; containers whose image changed have restarted."""
+    """Returns the pod as its kubelet reports it when all containers run on node `node-1`.
+
+    A container whose image has changed has a higher restart count and a new container ID. `ready`
+    is the pod's readiness, and `since` is the transition time of all conditions.
+    """
     spec = {**pod["spec"], "nodeName": "node-1"}
     before = {
         item["name"]: item
@@ -243,7 +274,11 @@ def running(pod: Document, *, ready: bool = True, since: str = READY_SINCE) -> D
 
 
 def _conditions(pod: Document, ready: bool, since: str) -> list[Document]:
-    """Returns the kubelet's conditions, and those of readiness gates, which the kubelet keeps."""
+    """Returns the conditions that the kubelet reports, and the unchanged conditions of the pod's
+    readiness gates.
+
+    Ready is True if `ready` is True and all readiness gates are open.
+    """
     gates = [gate["conditionType"] for gate in pod["spec"].get("readinessGates") or []]
     others = [item for item in pod["status"].get("conditions") or [] if item["type"] in gates]
     opened = {item["type"] for item in others if item["status"] == "True"}
@@ -285,13 +320,15 @@ def _running(pod: Document, container: Document, before: Document | None) -> Doc
 
 
 def terminated(container_status: Document, exit_code: int) -> Document:
-    """Returns the status of a container that has ended."""
+    """Returns the status of a container after it has ended with `exit_code`."""
     state = {"terminated": {"exitCode": exit_code, "reason": "Completed", "finishedAt": CREATED}}
     return {**container_status, "ready": False, "started": False, "state": state}
 
 
 def completed(pod: Document, phase: str) -> Document:
-    """Returns the pod after its containers have ended for good."""
+    """Returns the pod after all its containers have ended for good, in the phase Succeeded or
+    Failed.
+    """
     pod = running(pod, ready=False)
     code = 0 if phase == "Succeeded" else 1
     statuses = [terminated(item, code) for item in pod["status"]["containerStatuses"]]
@@ -299,14 +336,19 @@ def completed(pod: Document, phase: str) -> Document:
 
 
 def refused(pod: Document, *, bound: bool = True) -> Document:
-    """Returns the pod rejected by the kubelet before any container started (`OutOfcpu`)."""
+    """Returns the pod after the kubelet has rejected it because the node lacks CPU (`OutOfcpu`).
+
+    No container has started. If `bound` is False, the pod has no node name.
+    """
     spec = {**pod["spec"], "nodeName": "node-1"} if bound else pod["spec"]
     status = {"phase": "Failed", "reason": "OutOfcpu", "message": "Node didn't have enough cpu"}
     return {**pod, "spec": spec, "status": status}
 
 
 def crashing(pod: Document, reason: str = "CrashLoopBackOff") -> Document:
-    """Returns the pod with all containers waiting for a restart."""
+    """Returns the pod on its node with all its containers waiting for a restart, for the given
+    reason.
+    """
     pod = running(pod, ready=False)
     statuses = [
         {**item, "ready": False, "state": {"waiting": {"reason": reason}}}
@@ -316,17 +358,19 @@ def crashing(pod: Document, reason: str = "CrashLoopBackOff") -> Document:
 
 
 def in_phase(pod: Document, phase: str) -> Document:
-    """Returns the pod with a phase and no other status."""
+    """Returns the pod with a status that has a phase and nothing else."""
     return {**pod, "status": {"phase": phase}}
 
 
 def terminating(child: Document) -> Document:
-    """Returns the child in deletion."""
+    """Returns the child with a deletion timestamp, so that it is being deleted."""
     return with_meta(child, deletionTimestamp=DELETED, deletionGracePeriodSeconds=30)
 
 
 def bound(claim: Document, **status: Any) -> Document:
-    """Returns the claim bound to a volume of the requested size."""
+    """Returns the claim bound to a volume of the requested size; `status` has further fields of its
+    status.
+    """
     spec = {**claim["spec"], "volumeName": f"pvc-{claim['metadata']['uid']}"}
     capacity = claim["spec"]["resources"]["requests"]
     return {**claim, "spec": spec, "status": {"phase": "Bound", "capacity": capacity, **status}}
@@ -337,7 +381,8 @@ def storage_class(
 ) -> Document:
     """Returns a StorageClass.
 
-    `grows` is its `allowVolumeExpansion`; `default` makes it the default class.
+    `grows` is the field `allowVolumeExpansion`; None leaves it out. If `default` is True, the class
+    is the cluster's default class.
     """
     annotations = {"annotations": {DEFAULT_CLASS: "true"}} if default else {}
     document = {
@@ -354,7 +399,9 @@ CHILD_RESOURCE = {
     "resource": "controllerrevisions",
     "updateStrategy": {"method": "OnDelete"},
 }
-"""The child resource of a registration that declares ControllerRevisions."""
+"""Child resource of a CompositeController that declares ControllerRevisions, so that there is a
+history.
+"""
 
 
 def copied(document: Any) -> Any:
@@ -391,12 +438,20 @@ def request(  # noqa: PLR0913 - each one is a part of the request
     classes: list[Document] | None = None,
     services: list[Document] | None = None,
 ) -> Document:
-    """Returns the request that Metacontroller posts, in version 1 or 2 of the hook protocol.
+    """Returns the request that Metacontroller sends to the hook.
 
-    With `revisions`, even an empty list, the registration declares ControllerRevisions. With
-    `classes` the registration lets claims grow, and the request contains these StorageClasses. With
-    `services` the registration is that of the component services. The parent of a finalize request
-    is in deletion.
+    Args:
+        parent: the TApp.
+        pods: the observed pods; None for no pods.
+        claims: the observed claims; None for no claims.
+        version: the version of the hook protocol, 1 or 2.
+        namespace: True if the request contains the TApp's Namespace as a related object.
+        finalizing: True for a finalize request, whose TApp is being deleted.
+        revisions: the observed ControllerRevisions. If None, the CompositeController does not
+            declare this kind of child; an empty list declares it.
+        classes: the related StorageClasses. If None, the CompositeController does not let claims
+            grow.
+        services: the observed Services. If None, the CompositeController does not declare them.
     """
     if finalizing:
         parent = with_meta(parent, **{"deletionTimestamp": DELETED} | parent["metadata"])

@@ -45,10 +45,13 @@ ROOMS: dict[str, tuple[str, ...]] = {
     ".github/": ("tests/contract/test_workflows.py",),
     "Makefile": ("tests/contract/test_make.py",),
 }
+"""Beginning of a changed path -> the tests to run for it; the longest beginning that fits
+counts.
+"""
 
 
 def chosen_for(changed: Iterable[str]) -> list[str]:
-    """Returns the tests to run for changed paths, each once.
+    """Returns the paths of the tests to run for the given changed paths, sorted, each once.
 
     A test inside a directory that is chosen, too, is left out, and so is a deleted test.
     """
@@ -68,7 +71,9 @@ def chosen_for(changed: Iterable[str]) -> list[str]:
 
 
 def changed_files(base: str) -> list[str]:
-    """Returns the files of the working tree that differ from where the branch left `base`."""
+    """Returns the files that differ from the commit where this branch left `base`, and uncommitted
+    files.
+    """
     since = _git("merge-base", base, "HEAD")[0]
     return [
         *_git("diff", "--name-only", "--relative", since),

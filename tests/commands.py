@@ -27,11 +27,11 @@ _FENCED = re.compile(r"(?ms)^ *```[^\n]+\n.*?^ *```$")
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block of commands.
+    """A fenced block of shell commands on a page of the documentation.
 
     Attributes:
-        name: page, section, and number in the section.
-        text: the lines, without their common indentation.
+        name: the page, the section, and the block's number in the section.
+        text: the lines of the block, without their common indentation.
     """
 
     name: str
@@ -39,12 +39,12 @@ class Block:
 
     @property
     def shows(self) -> bool:
-        """True if the block contains the output of its commands."""
+        """True if the block shows commands behind `$` together with their output."""
         return self.text.startswith("$ ")
 
     @property
     def steps(self) -> list[tuple[str, str]]:
-        """Pairs of a command and its output, if the block contains outputs."""
+        """Pairs of a command and its expected output; empty if the block shows no output."""
         found = re.split(r"(?m)^\$ ", self.text)[1:]
         parts = [re.fullmatch(r"((?:[^\n]*\\\n)*[^\n]*)\n?(.*)", each, re.DOTALL) for each in found]
         return [(part[1], part[2]) for part in parts if part]
@@ -66,7 +66,7 @@ def blocks() -> Iterator[Block]:
 
 
 def block(name: str) -> Block:
-    """Returns the block with this name."""
+    """Returns the block with this name; fails if there is not exactly one."""
     (found,) = (each for each in blocks() if each.name == name)
     return found
 
@@ -80,13 +80,16 @@ RANDOM = (
     (r"(?<=endpointslice.discovery.k8s.io/served-)\w{5}", "ANY"),
     (r"\bErrImagePull\b", "ImagePullBackOff"),  # a kubelet reports now one, now the other
 )
-"""Patterns of what differs from run to run, and what they are replaced by before a comparison."""
+"""Patterns of texts that differ from run to run, and the word that replaces such a text before a
+comparison.
+"""
 
 
 def without_random(output: str) -> list[list[str]]:
-    """Returns the words of each line that is not empty.
+    """Splits an output into the words of each line that is not empty.
 
-    Parts of the output that differ between runs are replaced by fixed words.
+    A text that differs from run to run, such as an age or a node's name, is replaced by a fixed
+    word.
     """
     for pattern, word in RANDOM:
         output = re.sub(pattern, word, output)
@@ -94,9 +97,9 @@ def without_random(output: str) -> list[list[str]]:
 
 
 def matches(printed: str, shown: str) -> bool:
-    """Returns True if a command printed what the page shows.
+    """Returns True if the output `printed` of a command is the output `shown` on the page.
 
-    In the page, `...` at the end of a line or as the last line stands for anything.
+    On the page, `...` at the end of a line or as the last line stands for any text.
     """
     expected, found = without_random(shown), without_random(printed)
     if expected and expected[-1] == ["..."]:
@@ -109,7 +112,12 @@ def matches(printed: str, shown: str) -> bool:
 
 
 def run(block: Block, shell: Callable[[str], str]) -> None:
-    """Types the commands of a block into a shell, and compares their output with the page."""
+    """Runs the commands of a block in a shell, and compares their output with the output on the
+    page.
+
+    `shell` runs a command and returns its output. A block that shows no output is run as one
+    script, and nothing is compared.
+    """
     if not block.shows:
         shell(block.text)
         return
@@ -134,11 +142,15 @@ ALONE = (
     "docs/sizing.md: Shards 1",
     *RECIPES,
 )
-"""Blocks that run each on its own, in a namespace of the running service."""
+"""Names of blocks of which each runs alone, in its own namespace of a cluster where the service
+runs.
+"""
 TUTORIAL = tuple(
     each.name for each in blocks() if each.name.startswith("docs/tutorial.md: ") and each.shows
 )
-"""Run by tests/scenarios/test_tutorial.py in the demo's shell, from the first to the last."""
+"""Names of blocks that tests/scenarios/test_tutorial.py runs in the demo's shell, from the first to
+the last.
+"""
 BY_HELM = (
     "README.md: Install on a cluster 2",
     "docs/upgrade.md: Upgrade 1",
@@ -168,7 +180,9 @@ FROM_SOURCE = (
     "docs/migration.md: Steps 6",
     "docs/upgrade.md: Uninstall 4",
 )
-"""Each of the three lists runs on an empty control plane, from its first block to its last."""
+"""`BY_HELM`, `BY_KUBECTL` and this list name blocks that run in their order, each list on an empty
+control plane.
+"""
 _MAKE = "targets of this repository: .ci/run and the workflows run them"
 _FETCHED = "fetches Metacontroller's manifests from GitHub; tests/e2e/test_least_privilege.py"
 NOT_HERE = {
@@ -188,4 +202,4 @@ NOT_HERE = {
     "docs/security.md: What Metacontroller may do 1": _FETCHED,
     "docs/security.md: Supply chain 1": "needs a registry with a signed release",
 }
-"""Blocks that are not run, and why: mostly because they need a network."""
+"""Names of blocks that no test runs, and the reason: most of them need a network."""

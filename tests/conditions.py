@@ -1,7 +1,8 @@
-"""Conditions of a TApp that go together, and the parts of the status that they imply.
+"""Checks that the conditions of a TApp fit each other and the rest of the status.
 
-`contradictions` is the entry point; `tests.invariants` calls it for every status. The table is also
-in docs/troubleshooting.md ("Which conditions go together").
+`contradictions` is the entry point; `tests.invariants` calls it for every status that a sync
+returns. The allowed combinations are in `TABLE`, and in docs/troubleshooting.md ("Which conditions
+go together").
 """
 
 from typing import Any
@@ -17,10 +18,12 @@ HARMLESS = {
     "InvalidUpdatePriority",
     "InvalidHoldFor",
 }
-"""Conditions with which every instance can still be as the spec asks."""
+"""Types of conditions that do not make the TApp Degraded: all instances can still be as the spec
+asks.
+"""
 LATE = "ProgressDeadlineExceeded"
 BROKEN = ("InstancesBroken", "NodesSilent")
-"""Further reasons of Degraded."""
+"""Reasons of Degraded that are not the type of a refusal."""
 ALWAYS = ("Available", "Progressing", "Ready", "Degraded")
 KSTATUS = ("Reconciling", "Stalled")
 
@@ -37,7 +40,9 @@ TABLE: tuple[tuple[str, str, str, str, str], ...] = (
     ("True", "False", "False, as Progressing", "any", "Reconciling"),
     ("True", "True", "False, as Degraded", "any", "Reconciling or Stalled"),
 )
-"""All combinations that may occur."""
+"""Every allowed combination of Progressing, Degraded, Ready, Available, and Reconciling or
+Stalled.
+"""
 
 WAITED: tuple[tuple[str, str, str, str], ...] = (
     # the TApp; and its state for `kubectl tapp wait`, kstatus and Argo CD
@@ -48,14 +53,18 @@ WAITED: tuple[tuple[str, str, str, str], ...] = (
     ("`Stalled` is True", "stuck", "Failed", "Degraded"),
     ("it is being deleted", "gone", "Terminating", "Progressing"),
 )
-"""The states that tools show which wait for a TApp."""
+"""The states of a TApp that `kubectl tapp wait`, kstatus and Argo CD show."""
 
 _SERVED = {"Running", "Succ", "Killed"}
-"""The statuses that instances may have if the TApp is Ready."""
+"""Values of `status.statuses` that an instance may have if the TApp is Ready."""
 
 
 def contradictions(status: Document) -> list[str]:
-    """Returns the contradictions in a status, as sentences."""
+    """Returns a sentence for each contradiction between the conditions and the other fields of a
+    status.
+
+    The list is empty if the status is consistent or has no conditions.
+    """
     known = {item["type"]: item for item in status.get("conditions") or []}
     if not known:
         return []
@@ -121,7 +130,9 @@ def _choices(beside: str) -> list[list[str]]:
 
 
 def _of_ready(status: Document) -> list[str]:
-    """Returns the contradictions between a status and its condition Ready, which is True."""
+    """Returns a sentence for each field of a status that contradicts Ready. The condition Ready
+    must be True.
+    """
     problems = []
     odd = sorted(set(status["statuses"].values()) - _SERVED)
     if odd:

@@ -1,7 +1,7 @@
-"""Configuration of all tests: hypothesis profiles, worker count, and the option `--update-golden`.
+"""Configures all tests: the profiles of hypothesis, the number of workers, and `--update-golden`.
 
-`--update-golden` writes the golden files instead of comparing them. A person has to review the
-difference.
+With the option `--update-golden`, tests write the golden files instead of comparing them. A person
+has to review the difference.
 """
 
 import gc
@@ -49,7 +49,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Exempts all imported objects from garbage collection, and makes collections rarer."""
+    """Excludes all objects imported so far from garbage collection, and makes collections rarer."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
@@ -58,11 +58,11 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Returns one worker more than there are CPUs, because some tests only wait."""
+    """Returns the number of CPUs plus one, because some tests wait without using a CPU."""
     return (os.cpu_count() or 1) + 1
 
 
 @pytest.fixture
 def update_golden(request: pytest.FixtureRequest) -> bool:
-    """True if golden files have to be written instead of compared."""
+    """Returns True if a test has to write its golden files instead of comparing them."""
     return bool(request.config.getoption("--update-golden", default=False))

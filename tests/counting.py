@@ -1,4 +1,7 @@
-"""Counts the calls and lines that a function runs, for tests of costs on any machine."""
+"""Counts the calls and lines that a function executes.
+
+Tests of costs use these counts instead of times, because counts are equal on every machine.
+"""
 
 import sys
 from collections.abc import Callable
@@ -6,7 +9,9 @@ from typing import Any
 
 
 def calls(run: Callable[[], object]) -> int:
-    """Returns the number of calls of Python and C functions."""
+    """Runs a function and returns the number of calls of Python functions and C functions during
+    the run.
+    """
     count = 0
 
     def profile(_frame: Any, event: str, _arg: Any) -> None:
@@ -22,7 +27,11 @@ def calls(run: Callable[[], object]) -> int:
 
 
 def lines(run: Callable[[], object]) -> int:
-    """Returns the number of executed lines; every iteration of a loop or comprehension counts."""
+    """Runs a function and returns the number of Python lines that are executed during the run.
+
+    A line counts each time that it is executed, for example in every iteration of a loop or
+    comprehension.
+    """
     count = 0
 
     def trace(_frame: Any, event: str, _arg: Any) -> Any:

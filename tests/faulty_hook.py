@@ -1,4 +1,4 @@
-"""A hook client that makes calls of another hook client fail."""
+"""Simulates failing webhook calls: `FaultyHook` wraps a hook client and makes chosen calls fail."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class _Fault:
 
 
 class FaultyHook:
-    """Passes calls on, except for those that have to fail."""
+    """Passes calls on to the hook client `inner`, except for calls that have to fail."""
 
     def __init__(self, inner: HookClient) -> None:
         self._inner = inner
@@ -31,15 +31,15 @@ class FaultyHook:
     def fail(
         self, times: int = 1, *, status: int = 500, path: str = "", after_deciding: bool = False
     ) -> None:
-        """Makes the next `times` calls fail whose path ends with `path`.
+        """Makes the next `times` calls fail whose URL path ends with `path`; "" fits every path.
 
-        `status` is the status of the response; 0 is a timeout. With `after_deciding` the hook is
-        called, and its response is lost.
+        `status` is the HTTP status of the failed response; 0 stands for a timeout. If
+        `after_deciding` is True, the hook handles the call, but its response is lost.
         """
         self._faults.append(_Fault(path, status, times, after_deciding))
 
     def heal(self) -> None:
-        """Removes all faults."""
+        """Removes all faults, so that every call is passed on."""
         self._faults.clear()
 
     def post(self, url: str, body: bytes, seconds: float) -> HttpResponse:

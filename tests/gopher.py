@@ -24,16 +24,18 @@ end
 
 
 class ScriptError(Exception):
-    """The message of a script's `error`, as the user sees it."""
+    """The script has called Lua's `error`; the text is the message that Argo CD shows to the
+    user.
+    """
 
 
 def run(script: str, obj: Document, parameters: dict[str, str] | None = None) -> Any:
-    """Runs a script for an object and returns its result as JSON.
+    """Runs a Lua script for an object and returns the script's result as a JSON value.
 
     Args:
         script: the text of the script.
-        obj: the resource, the script's `obj`.
-        parameters: the user's input, the script's `actionParams`.
+        obj: the Kubernetes object that the script reads as `obj`.
+        parameters: the user's input, which the script reads as `actionParams`; None for no input.
 
     Raises:
         ScriptError: the script has called `error`.
@@ -50,7 +52,7 @@ def run(script: str, obj: Document, parameters: dict[str, str] | None = None) ->
 
 
 class Version(NamedTuple):
-    """Differences between versions of Argo CD, in `cleanReturnedObj` of `util/lua/lua.go`.
+    """A difference between versions of Argo CD, in `cleanReturnedObj` of `util/lua/lua.go`.
 
     Attributes:
         keeps_emptied: True if an object that a script empties keeps its old content.
@@ -60,17 +62,21 @@ class Version(NamedTuple):
 
 
 V3_1_0 = Version(keeps_emptied=True)
-"""Also 3.0.12 and all earlier versions."""
+"""Argo CD 3.1.0, 3.0.12, and all earlier versions."""
 V3_1_1 = Version(keeps_emptied=False)
-"""Also 3.0.13 and all later versions: argoproj/argo-cd#24137 in 3.1.1, #24136 in 3.0.13."""
+"""Argo CD 3.1.1, 3.0.13, and all later versions, with argoproj/argo-cd#24137 or its backport
+#24136.
+"""
 
 
 def acted(
     script: str, obj: Document, parameters: dict[str, str] | None = None, version: Version = V3_1_1
 ) -> Document:
-    """Returns the resource after an action of Argo CD; raises ScriptError like `run`.
+    """Returns the object as it is after an action of Argo CD has run the script. Raises ScriptError
+    like `run`.
 
-    Argo CD sends the merge patch from `obj` to this resource: `CreateMergePatch` in
+    `version` is the version of Argo CD, and `parameters` is the user's input. Argo CD sends the
+    merge patch from `obj` to this result: `CreateMergePatch` in
     `server/application/application.go`.
     """
     result = run(script, obj, parameters)

@@ -1,6 +1,8 @@
-"""Rules about pods on hold: the actions that a hold prevents, and whether a response obeys.
+"""Checks that a response of the hook obeys the holds on pods, for `tests.invariants`.
 
-All functions read JSON documents only.
+A hold is an annotation on a pod that asks the service not to update, replace or delete the pod.
+`touched_on_hold` is the entry point. All functions read JSON documents and use no code of the
+service.
 """
 
 from collections.abc import Mapping
@@ -17,13 +19,21 @@ HOLD, HOLD_FOR, WANTED, WANTED_SINCE = (
     f"{GROUP}/{key}" for key in ("hold", "hold-for", "wanted", "wanted-since")
 )
 HELD = f"{GROUP}/held"
-"""The label of pods on hold."""
+"""The label that the service sets on pods on hold."""
 TOLD = (HOLD, HOLD_FOR, WANTED, WANTED_SINCE)
+"""The annotations of a hold: the first two are set by users or programs, the others by the
+service.
+"""
 UPDATE, RECREATE, DELETE = "Update", "Recreate", "Delete"
 
 
 def covers(pod: Document, action: str) -> bool:
-    """Returns True if the pod is on hold, and the hold prevents this action."""
+    """Returns True if the pod is on hold and its hold applies to the action (Update, Recreate or
+    Delete).
+
+    A hold applies to neither a pod that is being deleted nor a pod that has ended. The annotation
+    `hold-for` can restrict a hold to updates or to deletions; a hold always applies to Recreate.
+    """
     if not note(pod, HOLD) or pod["metadata"].get("deletionTimestamp"):
         return False
     if phase(pod) in ("Succeeded", "Failed"):
@@ -35,9 +45,9 @@ def covers(pod: Document, action: str) -> bool:
 
 
 def limit(spec: Document, action: str) -> int | None:
-    """Returns the seconds after which a hold no longer prevents the action.
+    """Returns the seconds after which a hold no longer prevents the action, from the TApp's spec.
 
-    Returns None if it always does.
+    Returns None if the spec sets no limit, so that the hold has no end.
     """
     strategy = spec.get("updateStrategy") or {}
     found = spec.get("deletionHoldTimeoutSeconds")
@@ -46,9 +56,10 @@ def limit(spec: Document, action: str) -> int | None:
 
 
 def is_kept(pod: Document, spec: Document, action: str, now: float | None) -> bool:
-    """Returns True if a hold prevents the action at the time `now`.
+    """Returns True if the pod's hold still prevents the action at the time `now`, in seconds since
+    the epoch.
 
-    If `now` is None, any time limit counts as over.
+    If `now` is None, a hold with a time limit counts as expired.
     """
     if not covers(pod, action):
         return False
@@ -64,12 +75,13 @@ def is_kept(pod: Document, spec: Document, action: str, now: float | None) -> bo
 def touched_on_hold(
     request: Document, want: Mapping[str, Document], after: Mapping[str, Merged], now: float | None
 ) -> list[str]:
-    """Returns the changes that a response makes to pods that the request shows on hold.
+    """Returns a sentence for each pod on hold to which a response does an action that the hold
+    prevents.
 
     Args:
-        request: the request of the hook.
-        want: the pods of the response.
-        after: the pods that stay, after the merge.
+        request: the request to the hook.
+        want: the pods of the response, by name.
+        after: observed pods that the response keeps, after Metacontroller's merge, by name.
         now: seconds since the epoch, or None if unknown.
     """
     parent, found = request["parent"], list[str]()
@@ -85,7 +97,11 @@ def touched_on_hold(
 
 
 def _done(request: Document, pod: Document, stays: bool, becomes: Merged | None) -> str:
-    """Returns the action that a response takes on a pod, or an empty string."""
+    """Returns the action that a response takes on a pod: Update, Recreate or Delete, or "" for
+    none.
+
+    `stays` is True if the response contains the pod, and `becomes` is the pod after the merge.
+    """
     if not stays or becomes is None:
         return action_of_deletion(request, pod)
     ours = (pod["metadata"].get("labels") or {}).get("tapp_template_hash_key", "")
@@ -96,7 +112,9 @@ def _done(request: Document, pod: Document, stays: bool, becomes: Merged | None)
 
 
 def action_of_deletion(request: Document, pod: Document) -> str:
-    """Returns Recreate if a deleted pod is replaced, otherwise Delete."""
+    """Returns the action that the deletion of a pod means: Recreate if a new pod follows, otherwise
+    Delete.
+    """
     spec, id = request["parent"].get("spec") or {}, number(request, pod["metadata"]["name"])
     killed = (spec.get("statuses") or {}).get(str(id)) == "Killed"
     going = request["finalizing"] or killed or (id or 0) >= spec.get("replicas", 1)
@@ -104,7 +122,9 @@ def action_of_deletion(request: Document, pod: Document) -> str:
 
 
 def revisions_of(pod: Document) -> tuple[object, ...]:
-    """Returns the labels of a pod's revision, which an update writes and a marker does not."""
+    """Returns the values of the two labels that name the pod's revision; an update changes these
+    labels.
+    """
     labels = pod["metadata"].get("labels") or {}
     return labels.get("tapp_template_hash_key"), labels.get("tapp_uniq_hash_key")
 

@@ -1,4 +1,8 @@
-"""Templates that the API server refuses, and similar ones that it accepts."""
+"""Pod templates that the API server refuses (`INVALID`), and similar ones that it accepts
+(`VALID`).
+
+`INVALID` maps a description to the template and a part of the message about it.
+"""
 
 from typing import Any
 
@@ -48,7 +52,11 @@ VALID: dict[str, Document] = {
 
 
 def template_with_mounts(*names: str, image: str = "nginx:1", **spec: Any) -> Document:
-    """Returns a template that mounts these volumes; another image replaces the pod."""
+    """Returns a template whose container mounts the volumes with these names.
+
+    The image is also an argument of the command, so a change of the image is never an update in
+    place. `spec` has further fields of the pod spec, for example the volumes.
+    """
     mounts = [{"name": name, "mountPath": f"/{name}"} for name in names]
     return template(image, container={"volumeMounts": mounts, "command": ["run", image]}, **spec)
 

@@ -1,8 +1,9 @@
-"""The safety properties of every response (docs/guarantees.md) as code.
+"""Checks the safety properties of a sync (docs/guarantees.md) against its request and response.
 
 `check` is the entry point. All functions read JSON documents: Metacontroller's request, the hook's
-response, and sometimes the response of `/plan`. They share no code with the implementation except
-the merge in `simulator.api.apply`. Unit, property, scenario and real-cluster tests use them.
+response, and sometimes the response of `/plan`. They share no decisions with the service; only the
+merge, the comparison of quantities and the restart rules are the same code. Unit, property,
+scenario and real-cluster tests use them.
 """
 
 import json
@@ -53,19 +54,22 @@ SYSTEM = {"uid", "resourceVersion", "generation", "creationTimestamp", "managedF
 
 
 class ViolationError(AssertionError):
-    """A safety property is violated."""
+    """A response of the hook violates a safety property."""
 
 
 def check(
     request: Document, answer: Document, plan: Document | None = None, now: float | None = None
 ) -> None:
-    """Checks all properties of one sync; raises ViolationError for the first that is violated.
+    """Checks all properties of one sync.
 
     Args:
-        request: the request of the hook.
+        request: the request to the hook.
         answer: the response of the hook.
-        plan: the response of `/plan` to the same request, or None.
-        now: seconds since the epoch at the request, for `minReadySeconds`.
+        plan: the response of `/plan` to the same request, or None if it is not known.
+        now: seconds since the epoch at the request, for `minReadySeconds`; None if unknown.
+
+    Raises:
+        ViolationError: a property is violated; the message names the first one.
     """
     want = desired(answer, "Pod")
     pods = observed(request, "Pod")
@@ -97,7 +101,11 @@ def check(
 
 
 def writes(request: Document, answer: Document) -> list[str]:
-    """Returns the writes that Metacontroller would make: `create Pod/a`, `delete Pod/b`."""
+    """Returns the writes that Metacontroller would make, as texts such as `create Pod/a` or `delete
+    Pod/b`.
+
+    An empty list means that the response changes nothing but the status.
+    """
     result = []
     claims = ["PersistentVolumeClaim"] if claims_are_applied(request) else []
     updated = {"Pod", "Service", *claims}
@@ -120,9 +128,10 @@ def writes(request: Document, answer: Document) -> list[str]:
 
 
 def well_formed(request: Document, answer: Document) -> None:
-    """Checks that Metacontroller accepts the response.
+    """Checks that Metacontroller would accept the response.
 
-    Its keys are known, its children are complete, and no child occurs twice.
+    The response must have known keys only, its children must be complete, and no child may occur
+    twice.
     """
     _hold(answer.keys() <= {"status", "children", "resyncAfterSeconds", "finalized"}, answer.keys())
     _hold(isinstance(answer["status"], dict), "status is no object")
@@ -145,7 +154,11 @@ def well_formed(request: Document, answer: Document) -> None:
 
 
 def conditions_agree(request: Document, answer: Document) -> None:
-    """Checks that conditions and status do not contradict each other (tests/conditions.py)."""
+    """Checks that the conditions and the other fields of the new status do not contradict each
+    other.
+
+    The rules are in tests/conditions.py.
+    """
     before = request["parent"].get("status") or {}
     if request["finalizing"] and answer["status"].get("conditions") == before.get("conditions"):
         return  # unchanged, and perhaps from an earlier release
@@ -156,7 +169,11 @@ def conditions_agree(request: Document, answer: Document) -> None:
 def p1_permuted_children_give_the_same_bytes(
     request: Document, post: Callable[[Document], bytes], seed: int = 0
 ) -> None:
-    """P1: the response depends neither on the order of children nor on earlier calls."""
+    """P1: checks that the response depends neither on the order of the children nor on earlier
+    calls.
+
+    `post` sends a request and returns the response. `seed` chooses the order of the children.
+    """
     first = post(request)
     _hold(post(request) == first, "the same call again is answered differently")
     shuffled = {}
@@ -171,7 +188,11 @@ def p1_permuted_children_give_the_same_bytes(
 def p2_budget_is_respected(
     request: Document, after: dict[str, Merged], now: float | None = None
 ) -> None:
-    """P2: updates leave as many instances available as both budgets require."""
+    """P2: checks that updates leave as many instances available as both budgets require.
+
+    `after` has the observed pods that the response keeps, after Metacontroller's merge. If `now` is
+    None, `minReadySeconds` is ignored.
+    """
     if request["finalizing"]:
         return
     spec = request["parent"]["spec"]
@@ -205,7 +226,11 @@ def p2_budget_is_respected(
 def p4_a_pod_is_touched_only_for_a_reason(
     request: Document, after: dict[str, Merged], plan: Document
 ) -> None:
-    """P4: a pod changes only by a decision with a reason and a message, and never by `Keep`."""
+    """P4: checks that a pod changes only by a decision that has a reason and a message.
+
+    The decision's action must not be `Keep`. `after` has the observed pods that the response keeps,
+    after Metacontroller's merge; `plan` is the response of `/plan`.
+    """
     decisions = {item["id"]: item for item in plan["instances"]}
     for item in plan["instances"]:
         _hold(bool(item["reason"] and item["message"]), "no reason:", item)
@@ -220,9 +245,10 @@ def p4_a_pod_is_touched_only_for_a_reason(
 
 
 def p5_every_update_is_legal(request: Document, answer: Document, after: dict[str, Merged]) -> None:
-    """P5: the API server accepts every update.
+    """P5: checks that the API server accepts every update of a pod.
 
-    A condition has to name pods whose lists Metacontroller corrupts.
+    Metacontroller's merge corrupts lists with duplicate merge keys. The condition
+    DuplicateMergeKeys has to name pods with such lists; their updates are not checked.
     """
     conditions = {item["type"] for item in answer["status"].get("conditions") or []}
     for name, becomes in after.items():
@@ -237,7 +263,10 @@ def p5_every_update_is_legal(request: Document, answer: Document, after: dict[st
 
 
 def p5_claims_only_grow(request: Document, answer: Document) -> None:
-    """P5, P6: a claim changes only its size, upward, and only if its StorageClass allows that."""
+    """P5, P6: checks that a claim changes nothing but its size, which grows.
+
+    The claim must be bound, and its StorageClass must allow volume expansion.
+    """
     if not claims_are_applied(request):
         return
     want = desired(answer, "PersistentVolumeClaim")
@@ -264,7 +293,9 @@ def p5_claims_only_grow(request: Document, answer: Document) -> None:
 
 
 def p6_no_claim_is_omitted_unless_policy(request: Document, answer: Document) -> None:
-    """P6: a claim is deleted only if its policy says `Delete`, and after its pod."""
+    """P6: checks that a claim is deleted only if the retention policy says `Delete`, and after its
+    pod.
+    """
     spec = request["parent"].get("spec") or {}
     policy = spec.get("persistentVolumeClaimRetentionPolicy") or {}
     pods = observed(request, "Pod")
@@ -285,9 +316,10 @@ def p6_no_claim_is_omitted_unless_policy(request: Document, answer: Document) ->
 def p6_no_pod_is_omitted_without_reason(
     request: Document, answer: Document, plan: Document | None = None
 ) -> None:
-    """P6: a pod is deleted only for one of three reasons.
+    """P6: checks that a pod is deleted only for one of three reasons.
 
-    Its instance is surplus, the pod has ended, or the instance's template exists.
+    The instance is not wanted any more, the pod has ended, or the instance's template exists, so
+    that a new pod can be created. `plan` is the response of `/plan`, or None if it is not known.
     """
     if request["finalizing"]:
         if "deletionTimestamp" not in request["parent"]["metadata"]:
@@ -314,7 +346,10 @@ def p6_no_pod_is_omitted_without_reason(
 
 
 def p6_services_are_the_instances_own(request: Document, answer: Document) -> None:
-    """P6: a Service selects the pod of its instance only; Services of others do not change."""
+    """P6: checks that each new Service selects the pod of its instance only.
+
+    Services that the service has not created must neither change nor be deleted.
+    """
     have, want = observed(request, "Service"), desired(answer, "Service")
     parent = request["parent"]
     for name, service in have.items():
@@ -338,10 +373,11 @@ def p6_services_are_the_instances_own(request: Document, answer: Document) -> No
 
 
 def p6_no_revision_is_omitted_without_reason(request: Document, answer: Document) -> None:
-    """P6: a ControllerRevision is deleted only if it is the TApp's and enough newer ones exist.
+    """P6: checks that a ControllerRevision is deleted only if it is the TApp's and enough newer
+    ones exist.
 
-    The current revision stays, unless another revision of its template has at least the same
-    number.
+    The revision that instances run now stays, unless another revision of its template has at least
+    the same number.
     """
     have = observed(request, "ControllerRevision")
     want = desired(answer, "ControllerRevision")
@@ -394,7 +430,7 @@ def p6_no_revision_is_omitted_without_reason(request: Document, answer: Document
 def _check_new_revision(spec: Document, item: Document, same: Iterable[Document]) -> None:
     """Checks that a new revision contains the parts of the current spec, and nothing else.
 
-    `same` are the existing revisions with the same content.
+    `item` is the new revision, and `same` are the existing revisions with the same content.
     """
     name, _ = record_of(item)
     kept = {**item["data"]}
@@ -411,9 +447,10 @@ def _check_new_revision(spec: Document, item: Document, same: Iterable[Document]
 
 
 def _has_expected_parts(spec: Document, beside: Document, same: Iterable[Document]) -> bool:
-    """Returns True if the Service name and claim templates of a revision are right.
+    """Returns True if `beside`, the Service name and claim templates of a new revision, is right.
 
-    They are right if they are those of the current spec, or of a revision with the same content.
+    These fields are right if they are absent, if they are those of the current spec, or if they are
+    those of a revision in `same`.
     """
     had = [{key: one["data"][key] for key in BESIDE if key in one["data"]} for one in same]
     now = {"serviceName": spec.get("serviceName") or "", BESIDE[1]: claim_templates(spec)}
@@ -421,12 +458,15 @@ def _has_expected_parts(spec: Document, beside: Document, same: Iterable[Documen
 
 
 def p8_the_same_answer_again_changes_nothing(after: dict[str, Merged]) -> None:
-    """P8: applying a response twice changes nothing more than applying it once."""
+    """P8: checks that applying a response twice changes nothing more than applying it once."""
     for name, becomes in after.items():
         _hold(becomes.doubled or becomes.stays, f"{name}: a second write")
 
 
 def _hold(truth: object, *what: object) -> None:
-    """Raises ViolationError unless `truth` is true; formats the message only then."""
+    """Raises ViolationError unless `truth` is true.
+
+    The message consists of the parts in `what`; it is formatted only if the error is raised.
+    """
     if not truth:
         raise ViolationError(" ".join(map(str, what)))

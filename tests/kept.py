@@ -1,6 +1,7 @@
-"""Rules about partitions: which instances are kept, and that they run their older revision.
+"""Checks the instances that `updateStrategy.partition` keeps at an older revision.
 
-All functions read JSON documents only.
+`kept_wrongly` is the entry point. It checks that the response keeps the right instances and that
+these run their older revision. All functions read JSON documents and use no code of the service.
 """
 
 import math
@@ -28,7 +29,7 @@ CLAIM = "persistentVolumeClaim"
 
 
 def kept_size(request: Document) -> int:
-    """Returns the number of instances that a partition keeps.
+    """Returns the number of instances that the TApp's partition keeps at an older revision.
 
     An invalid partition, or one whose template does not exist, keeps all instances.
     """
@@ -47,16 +48,18 @@ def kept_size(request: Document) -> int:
 
 
 def _is_unnamed(spec: Document) -> bool:
-    """Returns True if no instance runs the rolling template, and no template has its name."""
+    """Returns True if the rolling template's name is a typo: no template has it, and no instance
+    runs it.
+    """
     ids, name = range(spec.get("replicas", 1)), rolling_name(spec)
     return template(spec, name) is None and name not in {template_name(spec, id) for id in ids}
 
 
 def _group(request: Document) -> set[int]:
-    """Returns the instances to which a partition applies.
+    """Returns the numbers of the instances to which the partition applies.
 
-    If the name of the rolling template is a typo, these are the instances with a pod and those that
-    were kept before.
+    These are the instances that run the rolling template. If that template's name is a typo, they
+    are the instances that have a pod or were kept before.
     """
     parent = request["parent"]
     spec = parent["spec"]
@@ -68,7 +71,7 @@ def _group(request: Document) -> set[int]:
 
 
 def kept_in(status: Document) -> dict[int, str]:
-    """Returns the kept instances of a status, with their revisions."""
+    """Returns instance number -> revision for the kept instances in a TApp's status."""
     noted = status.get("kept")
     return {
         id: revision
@@ -79,7 +82,11 @@ def kept_in(status: Document) -> dict[int, str]:
 
 
 def recorded(request: Document, revision: str) -> Document | None:
-    """Returns the spec of a TApp that has the template of this revision in the history."""
+    """Returns the parts of a spec that the history has recorded for a revision: the template,
+    values and so on.
+
+    Returns None if no ControllerRevision of the request has this revision.
+    """
     for found in observed(request, "ControllerRevision").values():
         template, label, digest = content_of(found)
         if template and revision == (f"{label}-{digest}" if digest else label):
@@ -91,7 +98,12 @@ def recorded(request: Document, revision: str) -> Document | None:
 
 
 def kept_template(request: Document, status: Document, id: int) -> Document | None:
-    """Returns the template that an instance runs according to a status: recorded, or the newest."""
+    """Returns the template that an instance has to run according to a status, with its values
+    filled in.
+
+    A kept instance runs the template that its revision has recorded, any other instance runs the
+    newest. Returns None if the template or the revision does not exist.
+    """
     revision, spec = kept_in(status).get(id, ""), request["parent"]["spec"]
     newest = own_template(spec, id)
     # If the newest template does not resolve (a typo), the history has the previous one.
@@ -102,7 +114,9 @@ def kept_template(request: Document, status: Document, id: int) -> Document | No
 
 
 def kept_wrongly(request: Document, answer: Document) -> str:
-    """Returns the fault in the instances that a response keeps, or an empty string."""
+    """Returns a sentence about the first fault in the instances that a response keeps, or "" if all
+    is right.
+    """
     if request["finalizing"]:
         return ""
     spec, before = request["parent"]["spec"], request["parent"].get("status") or {}
@@ -124,7 +138,10 @@ def kept_wrongly(request: Document, answer: Document) -> str:
 
 
 def _touched(request: Document, answer: Document, mine: dict[int, str]) -> str:
-    """Returns which kept instance changes its revision in spite of the partition, or ""."""
+    """Returns a sentence about a kept instance that a response moves to another revision, or "".
+
+    `mine` maps the number of each kept instance to its revision.
+    """
     pods, newest = observed(request, "Pod"), answer["status"].get("updateRevision")
     for name, child in desired(answer, "Pod").items():
         id = number(request, name)
@@ -148,7 +165,11 @@ def _are_objects(items: Any) -> bool:
 
 
 def _difference_to_record(request: Document, pod: Document, revision: str) -> str:
-    """Returns how the new pod of a kept instance differs from its recorded revision, or ""."""
+    """Returns how a kept instance's new pod differs from the recorded revision, or "".
+
+    The Service name and the claims are compared; "" is also returned if the revision does not
+    record them.
+    """
     past, spec = recorded(request, revision) or {}, pod["spec"]
     service, claims = (past.get(key) for key in BESIDE)
     if not isinstance(service, str) or not _are_objects(claims):

@@ -1,8 +1,9 @@
-"""Computes the state of an object as kstatus does (Flux, helm, kpt), without rules for its kind.
+"""Computes the state of an object as kstatus does; Flux, helm and kpt wait for objects with
+kstatus.
 
-`compute` is `status.Compute` of kubernetes-sigs/cli-utils (`checkGenericProperties`, then
-`checkReadyCondition`). It was compared with the real one, and with Flux's copy that helm uses, for
-all states of tests/scenarios/gitops.py.
+`compute` is `status.Compute` of kubernetes-sigs/cli-utils for kinds without their own rules
+(`checkGenericProperties`, then `checkReadyCondition`). It was compared with the original, and with
+Flux's copy that helm uses, for all states of tests/scenarios/gitops.py.
 """
 
 from typing import Any
@@ -11,7 +12,7 @@ Document = dict[str, Any]
 
 
 def compute(obj: Document) -> str:
-    """Returns InProgress, Current, Failed or Terminating."""
+    """Returns the state of a Kubernetes object: InProgress, Current, Failed or Terminating."""
     if obj["metadata"].get("deletionTimestamp"):
         return "Terminating"
     status: Document = obj.get("status") or {}
@@ -27,4 +28,6 @@ def compute(obj: Document) -> str:
 
 
 _ABNORMAL = {"Reconciling": "InProgress", "Stalled": "Failed"}
-"""Conditions that determine the state; the first that is True counts."""
+"""Type of a condition -> the state that it means if its status is True; the first such condition
+counts.
+"""

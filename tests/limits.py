@@ -1,7 +1,7 @@
-"""Templates with values at the limits of the API server, and slightly beyond.
+"""Pod templates with values at the limits of the API server's validation, and slightly beyond.
 
-The tests compare the service (tests/unit/decide/test_limits.py) and the real API server
-(tests/e2e/test_limits.py).
+With these tables tests/unit/decide/test_limits.py tests the service's own validation, and
+tests/e2e/test_limits.py tests that a real API server has the same limits.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,14 @@ PREFIX = ".".join(["p" * 63] * 3 + ["p" * 61])  # 253 characters
 
 
 class Limit(NamedTuple):
-    """A field with a value that is accepted, and a value that is refused."""
+    """A field of a pod template, with a value that the API server accepts, and one that it refuses.
+
+    Attributes:
+        made: returns a template whose field has the given value.
+        accepted: the value that is accepted.
+        refused: the value that is refused.
+        where: the beginning of the message about the refused value.
+    """
 
     made: Callable[[Any], Document]  # returns the template with the value
     accepted: Any
@@ -542,7 +549,7 @@ LIMITS: dict[str, Limit] = {
         lambda v: _sidecar(image=v), "busybox", "", "spec.containers[1].image is"
     ),
 }  # fmt: skip
-"""Fields whose limits the API server checks."""
+"""Description of a rule -> a field and its values on both sides of the rule."""
 
 IMAGES: dict[str, tuple[str, str]] = {
     "a capital letter": ("Registry.example/web:2", "Web:2"),
@@ -560,4 +567,6 @@ IMAGES: dict[str, tuple[str, str]] = {
     "a slash at the end": ("a/b", "a/b/"),
     "a scheme": ("docker.io/web", "docker://web"),
 }
-"""Images that a kubelet accepts, and similar images that it never starts."""
+"""Description of a rule -> an image that a kubelet accepts, and a similar image that it never
+starts.
+"""

@@ -1,6 +1,7 @@
-"""A pod after Metacontroller's merge, and its properties, for `tests.invariants`.
+"""Applies Metacontroller's merge to a pod and tells what changes, for `tests.invariants`.
 
-Most pods do not change from sync to sync, so the results for the same documents are cached.
+`merged` is the entry point. Most pods do not change from sync to sync, so the results for the same
+documents are cached.
 """
 
 import marshal
@@ -13,44 +14,53 @@ Document = dict[str, Any]
 
 
 class Merged:
-    """A pod and the hook's child for it; each property is computed once."""
+    """An observed pod and the pod that the hook returns for it; each property is computed once.
+
+    Attributes:
+        pod: the observed pod.
+    """
 
     def __init__(self, request: Document, pod: Document, want: Document) -> None:
         self._request, self.pod, self._want = request, pod, want
 
     @cached_property
     def child(self) -> Document:
-        """The pod after the merge."""
+        """The observed pod after Metacontroller has merged the hook's pod into it."""
         return applied(self._request, self.pod, self._want)
 
     @cached_property
     def updates(self) -> bool:
-        """True if an image changes."""
+        """True if the merge changes an image of the pod."""
         return images(self.child) != images(self.pod)
 
     @cached_property
     def changes(self) -> bool:
-        """True if anything except Metacontroller's own annotation changes."""
+        """True if the merge changes anything except Metacontroller's own annotation."""
         return bare(self.child) != bare(self.pod)
 
     @cached_property
     def stays(self) -> bool:
-        """True if the same response changes nothing a second time."""
+        """True if a second merge of the same response changes nothing more."""
         return applied(self._request, self.child, self._want) == self.child
 
     @cached_property
     def doubled(self) -> bool:
-        """True if a list of the pod has two items with the same merge key before the merge."""
+        """True if a list of the observed pod has two items with the same merge key."""
         return doubled(self.pod)
 
     @cached_property
     def problems(self) -> list[str]:
-        """Changes that the API server would refuse."""
+        """Paths of the fields that the merge changes and that the API server does not allow to
+        change.
+        """
         return illegal_changes(self.pod, self.child)
 
 
 def merged(request: Document, pod: Document, want: Document) -> Merged:
-    """Returns the pod after the merge of a child; callers must not change the result."""
+    """Returns the result of merging the hook's pod `want` into the observed pod `pod`.
+
+    The result may be cached, so callers must not change it.
+    """
     # In version 2 of marshal equal documents have equal bytes; the cached copy shares no object
     # with the arguments.
     return _merged(marshal.dumps((request["parent"]["metadata"]["uid"], pod, want), 2))
@@ -66,7 +76,9 @@ def _merged(documents: bytes) -> Merged:
 
 
 def illegal_changes(old: Document, new: Document) -> list[str]:
-    """Returns the paths that an update of a pod must not change."""
+    """Returns the paths of the fields that differ between two states of a pod and must not be
+    updated.
+    """
     problems = [
         f"metadata.{field}"
         for field in ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp")

@@ -1,7 +1,7 @@
-"""The response of `/plan` for the last sync, computed from the sync's own plan.
+"""Computes the response of `/plan` for the last sync from that sync's own plan, without a call.
 
-This halves the work of tests that look at the plan of every sync. `make full`, the model (for one
-sync in four) and the tests of the endpoint call `/plan`.
+This halves the work of tests that look at the plan of every sync. `make full`, the tests of the
+model (for one sync in four) and the tests of the endpoint do call `/plan`.
 """
 
 import json
@@ -15,7 +15,10 @@ from tests.sizes import FULL
 
 
 class LastPlan:
-    """A listener that stores the plan of the last sync; `then` is called with the plan, too."""
+    """Stores the plan of the last sync; the service calls this object with the plan of each sync.
+
+    `then` is a function that receives each plan as well, or None.
+    """
 
     def __init__(self, then: Callable[[Plan], None] | None = None) -> None:
         self._then = then
@@ -27,9 +30,10 @@ class LastPlan:
             self._then(plan)
 
     def explained(self) -> Any:
-        """Returns the response of `/plan` for the last sync.
+        """Returns the response that `/plan` would give for the last sync, and forgets the plan.
 
-        Returns None if the caller has to call `/plan`.
+        Returns None if no plan is stored, or in a full run (FULL=1). The caller then has to call
+        `/plan`.
         """
         plan, self._plan = self._plan, None
         return None if plan is None or FULL else json.loads(encode(explain(plan)))

@@ -1,4 +1,7 @@
-"""Admission policies of a cluster, for `simulator.world.World`."""
+"""Admission policies that a test can add to a simulated cluster (`simulator.world.World`).
+
+A policy receives an object at its creation or update, and returns the object that is stored.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from simulator.objects.objects import Object, annotations_of, with_meta
 
 
 def strip_last_applied(operation: Operation, obj: Object) -> Object:
-    """Removes Metacontroller's annotation from new objects (a policy)."""
+    """A policy that removes Metacontroller's last-applied annotation from each new object."""
     if operation == "UPDATE" or LAST_APPLIED not in annotations_of(obj):
         return obj
     rest = {key: value for key, value in annotations_of(obj).items() if key != LAST_APPLIED}
@@ -18,7 +21,9 @@ def strip_last_applied(operation: Operation, obj: Object) -> Object:
 
 
 def inject_sidecar(container: Object, *, first: bool = True) -> Policy:
-    """Returns a policy that adds a container to every new pod, by default as the first."""
+    """Returns a policy that adds `container` to every new pod, as the first container or as the
+    last.
+    """
 
     def policy(operation: Operation, obj: Object) -> Object:
         if operation == "UPDATE" or obj["kind"] != "Pod":
@@ -31,7 +36,9 @@ def inject_sidecar(container: Object, *, first: bool = True) -> Policy:
 
 
 def rewrite_images(rewrite: Callable[[str], str]) -> Policy:
-    """Returns a policy that replaces every image of a pod by `rewrite(image)` on every write."""
+    """Returns a policy that replaces every image of a pod by `rewrite(image)` at each creation and
+    update.
+    """
 
     def policy(_operation: Operation, obj: Object) -> Object:
         if obj["kind"] != "Pod":

@@ -1,4 +1,9 @@
-"""Rules about pulling images before an update (`prePull`), read from request and response."""
+"""Checks that images are pulled before an update stops containers (`prePull`), for
+`tests.invariants`.
+
+With `prePull` the service creates a *puller* on each node: a short-lived pod that belongs to no
+instance and makes the kubelet pull the new image.
+"""
 
 from collections.abc import Iterator
 from typing import Any
@@ -10,14 +15,16 @@ PULLER = "apps.tkestack.io/puller"
 
 
 def is_puller(pod: Document) -> bool:
-    """Returns True if the pod pulls images and belongs to no instance."""
+    """Returns True if the pod is a puller: a pod that pulls images and belongs to no instance."""
     return PULLER in (pod["metadata"].get("labels") or {})
 
 
 def stopped_before_pull(request: Document, answer: Document) -> list[str]:
-    """Returns the running containers that a response stops before their new image is on the node.
+    """Returns each running container whose new image is not on the node yet and which a response
+    stops.
 
-    The list is empty without `prePull`, and if a condition says that pullers cannot run.
+    Each entry has the form `POD: IMAGE`. The list is empty if `prePull` is not set, and if the
+    condition PullersNotRun says that pullers cannot run.
     """
     strategy = request["parent"]["spec"].get("updateStrategy") or {}
     first = (strategy.get("inPlaceUpdateStrategy") or {}).get("prePull")
@@ -44,7 +51,7 @@ def stopped_before_pull(request: Document, answer: Document) -> list[str]:
 
 
 def _on_node(pod: Document) -> Iterator[tuple[str, str]]:
-    """Yields (node, image) for all images whose presence a pod proves."""
+    """Yields pairs of node and image: the images that, according to this pod, are on its node."""
     node = pod["spec"].get("nodeName") or ""
     statuses = (pod.get("status") or {}).get("containerStatuses") or []
     if is_puller(pod):

@@ -1,4 +1,8 @@
-"""An independent parser of requests and responses, for `tests.invariants`: JSON documents only."""
+"""Parses requests and responses of the hook for `tests.invariants`, independently of the service.
+
+All functions read JSON documents. They know the rules of the documentation, such as which instances
+are available, and share little code with the service.
+"""
 
 import json
 import math
@@ -28,13 +32,13 @@ GATES = {"apps.tkestack.io/InPlaceUpdateReady", "tkestack.io/InPlaceUpdate"}
 
 
 def observed(request: Document, kind: str) -> dict[str, Document]:
-    """Returns the observed children of a kind, by name."""
+    """Returns name -> object for the observed children of a kind in a request."""
     children = request["children"].get(KEYS[kind]) or {}
     return {item["metadata"]["name"]: item for item in children.values()}
 
 
 def desired(answer: Document, kind: str) -> dict[str, Document]:
-    """Returns the children of a kind in a response, by name."""
+    """Returns name -> object for the children of a kind in a response."""
     return {item["metadata"]["name"]: item for item in answer["children"] if item["kind"] == kind}
 
 
@@ -49,7 +53,11 @@ def declares_revisions(request: Document) -> bool:
 
 
 def record_of(revision: Document) -> tuple[str, str]:
-    """Returns (template, revision) of one of our ControllerRevisions; ("", "") for others."""
+    """Returns the template name and the revision of a ControllerRevision that the service has
+    created.
+
+    Returns ("", "") for a ControllerRevision of any other origin.
+    """
     meta, number = revision["metadata"], revision.get("revision")
     notes, labels = meta.get("annotations") or {}, meta.get("labels") or {}
     if not isinstance(notes, dict) or not isinstance(labels, dict):
@@ -61,7 +69,9 @@ def record_of(revision: Document) -> tuple[str, str]:
 
 
 def content_of(revision: Document) -> tuple[str, str, str]:
-    """Returns (template, revision, digest of the recorded values) of a ControllerRevision."""
+    """Returns the template name, the revision, and the digest of the recorded values of a
+    ControllerRevision.
+    """
     notes = revision["metadata"].get("annotations") or {}
     values = notes.get("apps.tkestack.io/values", "") if isinstance(notes, dict) else ""
     return (*record_of(revision), str(values))
@@ -82,7 +92,9 @@ def claim_templates(spec: Document) -> list[Document]:
 
 
 def number(request: Document, name: str) -> int | None:
-    """Returns the instance number at the end of a pod's name, or None."""
+    """Returns the instance number at the end of a pod's name; None if the name is not that of an
+    instance.
+    """
     found = re.fullmatch(re.escape(request["parent"]["metadata"]["name"]) + r"-(\d+)", name)
     return int(found[1]) if found and str(int(found[1])) == found[1] else None
 
@@ -103,13 +115,15 @@ def storage(claim: Document) -> str:
 
 
 def without_size(resources: Document) -> Document:
-    """Returns the resources of a claim without its storage request."""
+    """Returns the `resources` of a claim without the storage request."""
     requests = {key: item for key, item in resources["requests"].items() if key != "storage"}
     return {**resources, "requests": requests}
 
 
 def applied(request: Document, child: Document, want: Document) -> Document:
-    """Returns the child after Metacontroller's merge."""
+    """Returns the observed child after Metacontroller has merged the hook's child `want` into
+    it.
+    """
     uid = request["parent"]["metadata"]["uid"]
     labels = {**(want["metadata"].get("labels") or {}), "controller-uid": uid}
     result: Document = apply_update(
@@ -119,7 +133,7 @@ def applied(request: Document, child: Document, want: Document) -> Document:
 
 
 def bare(child: Document) -> Document:
-    """Returns the child without Metacontroller's own annotation."""
+    """Returns the child without Metacontroller's last-applied annotation."""
     annotations = dict(child["metadata"].get("annotations") or {})
     annotations.pop(LAST_APPLIED, None)
     metadata = {k: v for k, v in child["metadata"].items() if k != "annotations"}
@@ -150,7 +164,9 @@ def template(spec: Document, name: str) -> Document | None:
 
 
 def own_template(spec: Document, id: int) -> Document | None:
-    """Returns the template of an instance, with its values filled in."""
+    """Returns the template of an instance with its values filled in; None if the template does not
+    exist.
+    """
     body = template(spec, template_name(spec, id))
     text = json.dumps(body)
     if body is None or "$(tapp." not in text:
@@ -163,7 +179,9 @@ def own_template(spec: Document, id: int) -> Document | None:
 
 
 def should_run(request: Document) -> set[int]:
-    """Returns the instances that have to run: not killed, and not ended."""
+    """Returns the numbers of the instances that should run: below `replicas`, not killed, and not
+    finished.
+    """
     spec = request["parent"]["spec"]
     killed = {id for id, what in (spec.get("statuses") or {}).items() if what == "Killed"}
     remembered = (request["parent"].get("status") or {}).get("statuses") or {}
@@ -184,7 +202,7 @@ def should_run(request: Document) -> set[int]:
 
 
 def replaced(pod: Document, spec: Document) -> bool:
-    """Returns True if an ended pod is replaced by a new one."""
+    """Returns True if the service replaces the ended pod by a new one. The pod must have ended."""
     statuses = pod["status"].get("containerStatuses") or []
     started = any(
         item.get("containerID") or (item.get("state") or {}).keys() & {"running", "terminated"}
@@ -203,13 +221,17 @@ def replaced(pod: Document, spec: Document) -> bool:
 
 
 def disrupted(pod: Document) -> bool:
-    """Returns True if a DisruptionTarget condition says that the pod was ended from outside."""
+    """Returns True if a DisruptionTarget condition says that an eviction or a preemption has ended
+    the pod.
+    """
     condition = conditions(pod).get("DisruptionTarget") or {}
     return phase(pod) == "Failed" and condition.get("status") == "True"
 
 
 def _starts_again(pod: Document) -> bool:
-    """Returns True if the kubelet would have restarted a container of the ended pod."""
+    """Returns True if the kubelet would have restarted a container of the ended pod by the restart
+    policy.
+    """
     spec, status = pod["spec"], pod["status"]
     codes: dict[str, int] = {}
     for item in [
@@ -239,7 +261,9 @@ def _starts_again(pod: Document) -> bool:
 
 
 def available(request: Document, now: float | None = None) -> set[int]:
-    """Returns the available instances; without `now`, `minReadySeconds` is ignored."""
+    """Returns the numbers of the available instances; if `now` is None, `minReadySeconds` is
+    ignored.
+    """
     running, result = should_run(request), set()
     least = request["parent"]["spec"].get("minReadySeconds", 0) if now is not None else 0
     for name, pod in observed(request, "Pod").items():
@@ -269,7 +293,9 @@ def ready(pod: Document) -> bool:
 
 
 def drains(pod: Document) -> bool:
-    """Returns True if the pod has to leave its Services before an update to another revision."""
+    """Returns True if an annotation makes the pod leave its Services before an update to another
+    revision.
+    """
     meta = pod["metadata"]
     asked = (meta.get("annotations") or {}).get(DRAIN) or ""
     own = (meta.get("labels") or {}).get("tapp_template_hash_key")
@@ -299,9 +325,9 @@ def is_open(pod: Document) -> bool:
 
 
 def silent_since(pod: Document) -> float | None:
-    """Returns since when the pod's node does not report, by the pod's conditions.
+    """Returns since when the pod's node has not reported, in seconds since the epoch.
 
-    Returns None if the node reports. It does not report if Ready is False although all other
+    Returns None if the node reports. A node counts as silent if Ready is False although all other
     conditions say that Ready should be True.
     """
     if pod["metadata"].get("deletionTimestamp") or phase(pod) != "Running":
@@ -322,7 +348,10 @@ def made_failed(pod: Document) -> bool:
 
 
 def guarded(pods: Iterable[Document]) -> bool:
-    """Returns True if most of three or more nodes do not report, by the pods of the instances."""
+    """Returns True if more than half of the nodes are silent, so that no node may be declared lost.
+
+    This holds for three or more nodes only. The nodes are those of the running pods.
+    """
     nodes, silent, heard = set(), set(), set()
     for pod in pods:
         node = pod["spec"].get("nodeName")
@@ -339,22 +368,28 @@ def guarded(pods: Iterable[Document]) -> bool:
 
 
 def serves_behind_a_gate(request: Document, pod: Document) -> bool:
-    """Returns True if the pod has to leave its Services before an update in place."""
+    """Returns True if the pod still has to leave its Services before an update in place may
+    start.
+    """
     strategy = request["parent"]["spec"].get("updateStrategy") or {}
     in_place = strategy.get("inPlaceUpdateStrategy") or {}
     return bool(in_place.get("gracePeriodSeconds") and gates(pod) and ready(pod))
 
 
 def updating(pod: Document) -> bool:
-    """Returns True if a container of the recorded update cannot run its new image yet."""
+    """Returns True if an update in place of the pod has started and is not complete.
+
+    It is not complete while a container cannot run its new image yet.
+    """
     return bool(_not_updated(pod))
 
 
 def _not_updated(pod: Document) -> set[str]:
-    """Returns the containers that still run, or ran last, the image that an update replaces.
+    """Returns the names of the containers whose update in place is not complete.
 
-    Another image between the old and the new one does not count, because it cannot be distinguished
-    from another tag of the new image.
+    Such a container still has the container ID from before the update, or no container ID, or the
+    kubelet has not seen the new spec. An image between the old and the new one does not count,
+    because it cannot be distinguished from another tag of the new image.
     """
     text = (pod["metadata"].get("annotations") or {}).get(RECORD)
     try:
@@ -393,7 +428,7 @@ def resolved(value: object, should_run: int) -> int | None:
 
 
 def doubled(value: Any) -> bool:
-    """Returns True if a list of the pod's spec has two items with the same merge key."""
+    """Returns True if a list inside a pod's spec has two items with the same merge key."""
     if isinstance(value, dict):
         return any(
             doubled(item) for key, item in value.items() if key not in ("metadata", "status")

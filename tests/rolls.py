@@ -1,6 +1,6 @@
-"""Rules about rollouts, read from JSON documents: the order of updates, and their deadline.
+"""Checks the order and the deadline of a rollout, for `tests.invariants`, from JSON documents.
 
-With `podManagementPolicy: OrderedReady` also the order of creations and deletions.
+With `podManagementPolicy: OrderedReady` the order of creations and deletions is checked, too.
 """
 
 import re
@@ -27,12 +27,16 @@ from tests.reading import (
 Document = dict[str, Any]
 PRIORITY = "apps.tkestack.io/update-priority"
 PATIENCE = 30
-"""Seconds in which a broken instance may still recover."""
+"""Seconds within which a broken instance may recover, so that the TApp is not Stalled before."""
 _TAKEN = {"UpdateInPlace", "Recreate"}
 
 
 def out_of_turn(request: Document, plan: Document) -> str:
-    """Returns which available instance is updated before a waiting one, or an empty string."""
+    """Returns a sentence about an available instance that is updated before an instance whose turn
+    is first.
+
+    Returns "" if the order is right. `plan` is the response of `/plan`.
+    """
     spec = request["parent"]["spec"]
     strategy = spec.get("updateStrategy") or {}
     if request["finalizing"] or (strategy.get("inPlaceUpdateStrategy") or {}).get("resources"):
@@ -70,7 +74,11 @@ def _turn(request: Document, id: int) -> tuple[int, int]:
 
 
 def _hasty(noted: Document, limit: float, now: float | None) -> str:
-    """Returns why the TApp must not be Stalled yet, or an empty string."""
+    """Returns why it is too early for the condition Stalled, or "" if it is not.
+
+    `noted` is `status.progressed`: the time of the last progress. `limit` is the progress deadline
+    in seconds, and `now` the time in seconds since the epoch, or None if unknown.
+    """
     least = min(limit, PATIENCE)
     for since in noted.values():
         if now is not None and now - datetime.fromisoformat(since).timestamp() < least:
@@ -81,13 +89,14 @@ def _hasty(noted: Document, limit: float, now: float | None) -> str:
 def out_of_order(
     request: Document, answer: Document, after: Mapping[str, Merged], now: float | None
 ) -> str:
-    """Returns why OrderedReady forbids a creation or deletion of a response, or an empty string.
+    """Returns why OrderedReady forbids a creation or deletion of a response, or "" if none is
+    forbidden.
 
     Args:
-        request: the request of the hook.
+        request: the request to the hook.
         answer: the response of the hook.
-        after: the pods that stay, by name, after the merge.
-        now: seconds since the epoch at the request, for `minReadySeconds`.
+        after: observed pods that the response keeps, after Metacontroller's merge, by name.
+        now: seconds since the epoch at the request, for `minReadySeconds`; None if unknown.
     """
     spec = request["parent"].get("spec") or {}
     if request["finalizing"] or spec.get("podManagementPolicy") != "OrderedReady":
@@ -119,7 +128,10 @@ def out_of_order(
 
 
 def untimely(request: Document, answer: Document, now: float | None) -> str:
-    """Returns why the response must not report an exceeded deadline or a rollout, or ""."""
+    """Returns why the response reports progress or an exceeded progress deadline wrongly, or "".
+
+    If `now` is None, the time limits are not checked.
+    """
     spec, status = request["parent"].get("spec") or {}, answer["status"]
     if request["finalizing"]:
         return ""

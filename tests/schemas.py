@@ -1,4 +1,7 @@
-"""Pod specs with the fields of Kubernetes' published schema, one at a time or at random."""
+"""Builds pod specs from Kubernetes' published schema: one for each field, or with random fields.
+
+`every_field` yields specs with one optional field each, `at_random` returns a random spec.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ _NEVER = {"ephemeralContainers"}
 
 @cache
 def definitions() -> Document:
-    """Returns the schemas by name."""
+    """Returns type name -> JSON schema, for all types of Kubernetes' published schema."""
     found: Document = utils.schema_contents(_FILE, KUBERNETES)["$defs"]
     return found
 
@@ -39,7 +42,9 @@ def _resolved(schema: Document) -> Document:
 
 
 def every_field() -> Iterator[tuple[str, Document]]:
-    """Yields the path of each field of a pod spec, and a minimal spec with this field."""
+    """Yields each field of a pod spec at any depth: its path, and a minimal spec that has the
+    field.
+    """
     names = count()
     yield from _fields({"$ref": f"{_REF}{_CORE}PodSpec"}, "spec", names, 0)
 
@@ -47,7 +52,12 @@ def every_field() -> Iterator[tuple[str, Document]]:
 def _fields(
     schema: Document, path: str, names: Iterator[int], depth: int
 ) -> Iterator[tuple[str, Any]]:
-    """Yields minimal values of a schema, each with one more field, at every depth."""
+    """Yields paths of fields below `path`, each with a minimal value of the schema that has the
+    field.
+
+    `names` yields numbers that make texts unique. `depth` is the depth of `path`; deeper fields
+    than `_DEEPEST` are left out.
+    """
     schema = _resolved(schema)
     if depth > _DEEPEST:
         return
@@ -65,7 +75,10 @@ def _fields(
 
 
 def least(schema: Document, names: Iterator[int]) -> Document:
-    """Returns a value with the required fields of a schema only."""
+    """Returns a value of an object schema that has the required fields only.
+
+    `names` yields numbers that make texts unique.
+    """
     schema = _resolved(schema)
     return {key: _any(schema["properties"][key], names) for key in schema.get("required") or ()}
 
@@ -86,9 +99,10 @@ def _types(schema: Document) -> list[str]:
 
 
 def _scalars(schema: Document, names: Iterator[int]) -> Iterator[Any]:
-    """Yields a value of each type that a schema allows; no value is zero, and no text repeats.
+    """Yields a value of each type that a schema allows.
 
-    Quantities are strings, because the API server stores numbers as strings.
+    No value is zero, and no text repeats, because `names` yields a new number for each. Quantities
+    are strings, because the API server stores numbers as strings.
     """
     types, text = _types(schema), f"x{next(names)}"
     if "boolean" in types:
@@ -103,7 +117,7 @@ def _scalars(schema: Document, names: Iterator[int]) -> Iterator[Any]:
 
 
 def at_random(rng: Random) -> Document:
-    """Returns a random pod spec with several of these fields, and some unknown ones."""
+    """Returns a random pod spec with several fields of the schema, and some unknown ones."""
     return _drawn({"$ref": f"{_REF}{_CORE}PodSpec"}, rng, count(), 0)  # type: ignore[no-any-return]
 
 

@@ -1,4 +1,7 @@
-"""Requests of a TApp of any size: a typical web service, whose pods have a realistic size."""
+"""Builds the requests of a typical web service with any number of instances, for tests of costs.
+
+The pods have a realistic size. `request_in` is the entry point.
+"""
 
 from typing import Any
 
@@ -12,10 +15,14 @@ NOTHING, AFTER_ROLL, ROLL, CREATE, FINALIZE = SITUATIONS = (
 
 
 class Life(World):
-    """A TApp without pods at first."""
+    """Simulates a TApp of a typical web service. No pod exists before the first sync."""
 
     def __init__(self, n: int, templates: int = 1, *, values: bool = False) -> None:
-        """`n` instances use the templates in turn; with `values` each has its own value."""
+        """Builds a TApp with `n` instances that use `templates` pod templates in turn.
+
+        If `values` is True, each instance has its own text in `spec.values`, which its template
+        reads.
+        """
         names = [f"shard-{number}" for number in range(1, templates)]
         super().__init__(
             tapp(
@@ -33,7 +40,7 @@ class Life(World):
         )
 
     def half_rolled(self) -> "Life":
-        """Changes the image and updates every second pod; returns itself."""
+        """Changes the image and lets half of the instances be updated; returns this object."""
         self.change(template=body(NEW), updateStrategy={"maxUnavailable": "50%"})
         self.sync()
         self.kubelet()
@@ -41,7 +48,9 @@ class Life(World):
 
 
 def body(image: str, region: str = "eu-central-1") -> Document:
-    """Returns a template of a realistic size."""
+    """Returns a pod template of a realistic size: its container runs `image` with REGION set to
+    `region`.
+    """
     secret = {"secretKeyRef": {"name": "db", "key": "url"}}
     container = {
         "args": ["--listen", ":8080", "--log-format", "json"],
@@ -64,7 +73,11 @@ def body(image: str, region: str = "eu-central-1") -> Document:
 
 
 def request_in(situation: str, n: int) -> tuple[str, bytes]:
-    """Returns endpoint and request of a TApp in one of `SITUATIONS`."""
+    """Returns the path of the hook's endpoint and the body of a request for a TApp with `n`
+    instances.
+
+    `situation` is one of `SITUATIONS` and says which call of the TApp's life this is.
+    """
     life = Life(n)
     if situation != CREATE:
         life.settle()
@@ -77,7 +90,9 @@ def request_in(situation: str, n: int) -> tuple[str, bytes]:
 
 
 def _with_managed_fields(operation: str, made: Document) -> Document:
-    """Adds the managedFields of two writers, about 2 KB (a policy)."""
+    """An admission policy that adds the managedFields of two writers, about 2 KB, to each new
+    object.
+    """
     if operation != "CREATE":
         return made
     writes = {"metacontroller": _fields(made), "kubelet": {"f:status": _fields(_REPORTED)}}

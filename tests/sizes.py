@@ -1,6 +1,6 @@
-"""The size of a test: as small as it can still find its mistakes, or full with `FULL=1`.
+"""Chooses the size of a test: small in `make test`, and full in `make full`, which sets `FULL=1`.
 
-`make test` runs the small sizes, `make full` the full ones.
+The small size is the smallest that still finds the mistakes for which the test exists.
 """
 
 import os
@@ -13,11 +13,11 @@ FULL = os.environ.get("FULL") == "1"
 
 
 def size(small: int, full: int) -> int:
-    """Returns the number for this run."""
+    """Returns `full` in a full run, otherwise `small`."""
     return full if FULL else small
 
 
 def cases(every: Iterable[Case], only_whole: Iterable[Case]) -> list[Case]:
-    """Returns all cases; without FULL those in `only_whole` are left out."""
+    """Returns all cases in a full run; otherwise leaves out the cases in `only_whole`."""
     left = [] if FULL else list(only_whole)
     return [each for each in every if each not in left]

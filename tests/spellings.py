@@ -1,9 +1,9 @@
-"""Pairs of pod specs with the same meaning: with and without the API server's defaults.
+"""Builds pairs of pod specs with the same meaning: without and with the API server's defaults.
 
-`spellings` is the entry point. The table of defaults (`tapp/kube/stored.py`) drives them: every
-default of every type is written out once, at every place of the samples with this type. Defaults
-that depend on more than the type are listed. tests/e2e/test_stored_pods.py compares them with a
-real API server.
+`spellings` is the entry point. Most pairs come from the table of defaults (`tapp/kube/stored.py`):
+each default of each type is written out once, at each place of `SAMPLES` that has this type.
+`LISTED` has the defaults that depend on more than the type. tests/e2e/test_stored_pods.py compares
+all pairs with a real API server.
 """
 
 from __future__ import annotations
@@ -94,17 +94,19 @@ _NOT_VALID_EMPTY = {
     ("PreferredPods", "podAffinityTerm"),
     ("ClaimSpec", "resources"),
 }
-"""Defaults of the types that validation refuses, so no valid pod has them."""
+"""Pairs of type and field whose default the API server's validation refuses, so that no valid pod
+has it.
+"""
 
 
 class Spelling(NamedTuple):
-    """Two spellings of one spec: without and with a default written out.
+    """A pair of pod specs with the same meaning.
 
     Attributes:
-        name: what the second spelling writes out.
-        plain: the spec without it.
-        written: the spec with it.
-        kind: type and field in the table of defaults, or empty strings.
+        name: the default that the second spec writes out.
+        plain: the spec without the default.
+        written: the spec with the default.
+        kind: the type and the field in the table of defaults; two empty strings for a listed pair.
     """
 
     name: str
@@ -114,7 +116,9 @@ class Spelling(NamedTuple):
 
 
 def app(image: str = "app:1", **container: Any) -> Json:
-    """Returns a spec with one container that has these fields."""
+    """Returns a pod spec with one container `app`; `container` has further fields of this
+    container.
+    """
     return {"containers": [{"name": "app", "image": image, **container}]}
 
 
@@ -267,7 +271,7 @@ DIFFERENT: dict[str, tuple[Json, Json]] = {
 
 
 def spellings() -> list[Spelling]:
-    """Returns all pairs: those of the table, and those that are listed."""
+    """Returns all pairs: those that the table of defaults gives, and those of `LISTED`."""
     return [*_of_table(), *LISTED]
 
 
@@ -304,7 +308,11 @@ def _at(value: Any, path: tuple[str | int, ...]) -> Any:
 
 
 def fully_written(spec: Json, pick: Any = lambda _: True) -> Json:
-    """Returns a spec with all defaults of the table written out for which `pick` returns True."""
+    """Returns the spec with the defaults of the table written out.
+
+    `pick` is called with a field's name and returns True if the field's default is written out; by
+    default all are.
+    """
     written = copy.deepcopy(spec)
     for path, kind in _places(spec, "PodSpec"):
         holder = _at(written, path)

@@ -1,8 +1,8 @@
-"""Finds the commands and options that the tests type, in the source of the tests.
+"""Finds out which commands and options the tests type, from the source code of the tests.
 
-The words of a test are the strings in the test, in its parameters, and in the constants of its file
-that it uses: `--output=json` is `--output` and `json`. A test with the words of a command and of an
-option has typed both.
+`typed` is the entry point. The words of a test are the strings in the test, in its parameters, and
+in the constants of its file that it uses: `--output=json` is `--output` and `json`. A test that has
+the words of a command and of an option has typed both.
 """
 
 import ast
@@ -19,7 +19,7 @@ _BETWEEN = re.compile(r"[\s=,;`'\"()]+")
 
 @cache
 def tests() -> tuple[frozenset[str], ...]:
-    """Returns the words of each function of all tests."""
+    """Returns a set of words for each function in the files of the tests."""
     files = [each for each in TESTS.rglob("*.py") if each.name not in THEMSELVES]
     return tuple(
         words for file in files for words in _of_file(ast.parse(file.read_text(encoding="utf-8")))
@@ -27,7 +27,10 @@ def tests() -> tuple[frozenset[str], ...]:
 
 
 def typed(*words: str | tuple[str, ...]) -> bool:
-    """Returns True if a test has all these words; of a tuple of spellings one is enough."""
+    """Returns True if a single test has all the given words.
+
+    A tuple stands for several spellings of a word, of which one is enough.
+    """
     spellings = [(word,) if isinstance(word, str) else word for word in words]
     return any(all(not each.isdisjoint(word) for word in spellings) for each in tests())
 

@@ -31,7 +31,9 @@ PATTERNS = {
 
 
 def docstrings(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """Yields line and text of the docstrings of all modules, classes and functions."""
+    """Yields the line and the text of the docstring of each module, class and function in a
+    file.
+    """
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             text = ast.get_docstring(node)
@@ -40,7 +42,11 @@ def docstrings(tree: ast.Module) -> Iterator[tuple[int, str]]:
 
 
 def findings(source: str) -> list[tuple[int, str, str]]:
-    """Returns line, pattern and first line of each docstring that a pattern matches."""
+    """Returns the line, the pattern's name and the first line of each docstring that a pattern
+    matches.
+
+    `source` is the text of a Python file.
+    """
     return [
         (line, name, text.partition("\n")[0])
         for line, text in docstrings(ast.parse(source))
@@ -50,7 +56,9 @@ def findings(source: str) -> list[tuple[int, str, str]]:
 
 
 def main() -> int:
-    """Prints all findings; returns 1 if there is one."""
+    """Prints all findings in the packages of the product; returns 1 if there are any, otherwise
+    0.
+    """
     failed = 0
     for path in sorted(path for each in PACKAGES for path in (ROOT / each).rglob("*.py")):
         name = path.relative_to(ROOT).as_posix()
