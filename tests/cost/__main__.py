@@ -1,6 +1,7 @@
-"""Measures all cases, or the cases whose name contains a text: `python -m tests.cost --only image`.
+"""Measures all cases, or only cases whose name contains a text: `python -m tests.cost --only
+image`.
 
-Prints each finding with its curve. The exit code is 1 if there is a finding.
+Prints each finding with the costs at growing sizes. The exit code is 1 if there is a finding.
 """
 
 import argparse
@@ -16,7 +17,7 @@ def _judged(case: Case) -> list[str]:
 
 
 def main() -> int:
-    """Runs the command and returns its exit code."""
+    """Measures the cases that the command line selects, and returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m tests.cost", description=__doc__)
     parser.add_argument("--only", default="", help="part of the name of a case")
     parser.add_argument("--every", type=int, default=1, help="one of so many cases")

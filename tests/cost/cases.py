@@ -1,4 +1,8 @@
-"""Combines fields, shapes and worlds into cases, and judges how the cost of a case grows."""
+"""Combines fields, shapes and worlds into cases, and judges how the cost of each case grows.
+
+A shape is the rule for a field's value (`shapes.py`), and a world is the rest of the request
+(`worlds.py`). `findings` measures a case at growing sizes and reports costs that are too high.
+"""
 
 from collections.abc import Iterator
 from functools import partial
@@ -12,13 +16,14 @@ from tests.cost.worlds import WORLDS
 
 SIZES: Final = (1, 2, 4, 8)
 STEPS_FLOOR, MB_FLOOR = 0.5, 8.0
-"""Millions of steps and MB below which the growth of a cost is not judged."""
+"""Millions of steps, and MB of memory, below which the growth of a cost is not judged."""
 STEEPEST: Final = 3.7
 """Maximum ratio of the cost of the largest size to the cost of half that size.
 
 Quadratic growth gives 4.
 """
 HELD_FLOOR: Final = 1.0
+"""MB that a call may leave allocated although the service's memo does not count them."""
 _SHAPES_OF_NAMES: Final = (
     "long",
     "digits",
@@ -29,8 +34,13 @@ _SHAPES_OF_NAMES: Final = (
 
 
 class Case(NamedTuple):
-    """A measurement: a field, the shape of its value, and the world that is the rest of the
+    """A measurement: a field, the shape of its value, and the world, which is the rest of the
     request.
+
+    Attributes:
+        field: the place in the request that gets the value.
+        shape: a key of `SHAPES`: the rule for the value.
+        world: a key of `WORLDS`: the function that builds the rest of the request.
     """
 
     field: Field
@@ -41,13 +51,19 @@ class Case(NamedTuple):
         return f"{self.field}, {self.shape}, {self.world}"
 
     def cost(self, size: int, *, trace: bool = False) -> Cost:
-        """Measures the case at a size."""
+        """Measures the case at a size, which is a factor for the value's length and the numbers of
+        objects.
+
+        If `trace` is True, the memory that stays allocated after the call is measured as well.
+        """
         making = partial(WORLDS[self.world], self.field, SHAPES[self.shape], size)
         return cost_of(making, trace=trace)
 
 
 def every_case() -> list[Case]:
-    """Returns all combinations of field, shape and world: thousands."""
+    """Returns each combination of a field with the shapes and worlds that suit the field; there are
+    thousands.
+    """
     return [
         Case(field, shape, world)
         for field in every_field()
@@ -57,7 +73,7 @@ def every_case() -> list[Case]:
 
 
 def some_cases() -> list[Case]:
-    """Returns each field in each of its shapes once, and takes the worlds in turn."""
+    """Returns one case for each field and shape, and takes the worlds in turn."""
     found = []
     for field in every_field():
         worlds = _worlds(field)
@@ -82,8 +98,9 @@ def _worlds(field: Field) -> list[str]:
 
 
 def findings(case: Case, top: int = SIZES[-1]) -> Iterator[str]:
-    """Yields the reasons why the cost of a case is too high, with figures, for sizes up to
-    `top`.
+    """Yields a sentence with figures for each reason why the cost of a case is too high.
+
+    The case is measured at the size `top` and, if needed, at smaller sizes.
     """
     largest = case.cost(top)
     if largest.code not in _EXPECTED_CODES:
@@ -107,8 +124,11 @@ _EXPECTED_CODES: Final = (200, 400, 413, 503)
 
 
 def not_counted(case: Case, size: int = SIZES[1]) -> str:
-    """Returns a finding if a call leaves memory allocated that the memo does not count, or an empty
-    string.
+    """Returns a sentence if a call leaves memory allocated that the service's memo does not count,
+    otherwise "".
+
+    The memo caches parsed documents between calls, and its limit holds only for memory that it
+    counts.
     """
     cost = case.cost(size, trace=True)
     return (

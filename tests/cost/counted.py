@@ -1,7 +1,8 @@
-"""A process that counts the steps and memory of calls: `python -m tests.cost.counted`.
+"""Runs the process that counts the steps and memory of calls: `python -m tests.cost.counted`.
 
 The process reads pickled calls from standard input. It forks for each call, so that no call affects
-another one, and writes the pickled cost of the call to standard output.
+another one, and writes the pickled cost of the call to standard output. Steps are defined in
+`steps.py`.
 """
 
 import contextlib
@@ -20,15 +21,15 @@ GIVEN_UP: Final = 150e6
 
 
 class Counted(NamedTuple):
-    """The cost of a call.
+    """The cost of a call of the service.
 
     Attributes:
-        steps: the steps that the service took.
-        peak: the maximum memory of the process in KB, beyond the request.
-        held: bytes that are still allocated afterwards and that the memo does not count; 0 if not
-            traced.
-        code: the status code; 0 if the call was aborted.
-        answer: bytes of the response.
+        steps: the number of steps that the service took.
+        peak: the maximum memory of the process in KB, beyond its memory before the call.
+        held: bytes that are still allocated after the call and that the memo does not count; 0 if
+            this was not measured.
+        code: the status code of the response; 0 if the call was aborted.
+        answer: the size of the response in bytes.
     """
 
     steps: float
@@ -64,7 +65,7 @@ def _counted(service: Any, path: str, body: bytes, trace: bool) -> Counted:
 
 
 def _status(key: str) -> int:
-    """Returns a value of this process' status file in KB."""
+    """Returns a value of /proc/self/status for this process, for example `VmRSS`, in KB."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return int(next(line for line in lines if line.startswith(f"{key}:")).split()[1])
 
@@ -78,7 +79,10 @@ def _memo_bytes(service: Any) -> float:
 
 
 def main(calls: BinaryIO, results: BinaryIO) -> None:
-    """Serves calls until standard input ends."""
+    """Reads calls from `calls` until its end, and writes the cost of each call to `results`.
+
+    Writes None for a call whose process has died.
+    """
     steps.install()
     from tests.fuzz.oracle import Service  # noqa: PLC0415 - imports what is counted
 

@@ -1,6 +1,8 @@
-"""Lists the fields of a TApp and its status, and the labels and annotations that the service reads.
+"""Lists the places of a request whose cost is measured: the fields of a TApp's spec and status, and
+the labels and annotations that the service reads.
 
-The list comes from the CRD, the models and the vocabulary, so a new field is measured as well.
+`every_field` is the entry point. The list comes from the CRD, the models and the vocabulary, so a
+new field is measured without a change of this file.
 """
 
 from collections.abc import Iterator
@@ -30,7 +32,7 @@ _OPENED: Final = (
     "volumeClaimTemplates.metadata",
     "volumeClaimTemplates.spec",
 )
-"""Objects whose fields are measured one by one.
+"""Paths of objects in the spec whose fields are measured one by one.
 
 Every other object is measured as a single field.
 """
@@ -56,14 +58,16 @@ class Field(NamedTuple):
 
 @cache
 def spec_schema() -> Schema:
-    """Returns the schema of `spec`; its opaque parts have Kubernetes' own schema."""
+    """Returns the JSON schema of `spec` from the CRD."""
     (version, *_) = yaml.load(CRD.read_text(), yaml.CSafeLoader)["spec"]["versions"]
     found: Schema = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
     return found
 
 
 def every_field() -> list[Field]:
-    """Returns all fields in a fixed order."""
+    """Returns all fields of the spec and the status, and all labels and annotations, in a fixed
+    order.
+    """
     return [*_spec((), spec_schema()), *_status(), *_names()]
 
 
@@ -91,7 +95,9 @@ def _status() -> Iterator[Field]:
 
 
 def _names() -> Iterator[Field]:
-    """Yields the labels and annotations of the vocabulary, on each object that may carry them."""
+    """Yields a field for each label and annotation of the vocabulary, on each object that may carry
+    it.
+    """
     for constant, value in sorted(vars(vocabulary).items()):
         if constant.isupper() and isinstance(value, str) and constant not in _OTHER_CONSTANTS:
             for where in ("pod", "template", "tapp"):

@@ -1,4 +1,8 @@
-"""Measures the steps and memory of one call in a process that does nothing else."""
+"""Measures the steps and memory of one call of the service in a separate process that does nothing
+else.
+
+`cost_of` is the entry point.
+"""
 
 import atexit
 import os
@@ -19,16 +23,16 @@ _ROOT: Final = Path(__file__).parents[2]
 
 
 class Cost(NamedTuple):
-    """The cost of a call.
+    """The cost of a call of the service.
 
     Attributes:
         kb: the size of the request in KB.
-        pods: the number of pods that the request asks for.
+        pods: the number of pods that the TApp of the request needs.
         steps: millions of steps (`tests/cost/steps.py`).
-        peak: the maximum memory of the process in MB, beyond the request.
-        held: MB that are still allocated afterwards and that the memo does not count; 0 if not
-            traced.
-        code: the status code; 0 if the call was aborted.
+        peak: the maximum memory of the process in MB, beyond its memory before the call.
+        held: MB that are still allocated after the call and that the memo does not count; 0 if this
+            was not measured.
+        code: the status code of the response; 0 if the call was aborted.
         answer: the size of the response in KB.
     """
 
@@ -43,8 +47,10 @@ class Cost(NamedTuple):
 
 @cache
 def _counting() -> tuple[IO[bytes], IO[bytes]]:
-    """Starts the process that counts, once for all tests, and returns its standard input and
-    output.
+    """Starts the process that counts, once for all tests.
+
+    Returns its standard input, which takes calls, and its standard output, which returns their
+    costs.
     """
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.cost.counted"],
@@ -60,7 +66,17 @@ def _counting() -> tuple[IO[bytes], IO[bytes]]:
 
 
 def counted(path: str, body: bytes, *, trace: bool = False, **settings: Any) -> Counted:
-    """Counts one call of a service with these settings. No earlier call has used that service."""
+    """Runs one call of a service in the counting process, and returns the call's cost.
+
+    Args:
+        path: the endpoint, for example `/sync`.
+        body: the request.
+        trace: measure the memory that stays allocated as well, which itself needs memory.
+        settings: the service's settings. No earlier call has changed this service.
+
+    Raises:
+        RuntimeError: the process of the call has died.
+    """
     asking, telling = _counting()
     pickle.dump((path, body, trace, settings), asking)
     asking.flush()
@@ -71,10 +87,10 @@ def counted(path: str, body: bytes, *, trace: bool = False, **settings: Any) -> 
 
 
 def cost_of(making: Making, *, trace: bool = False) -> Cost:
-    """Returns the cost of one call.
+    """Returns the cost of one call of the service.
 
     Args:
-        making: creates the request; its own work is not counted.
+        making: builds the request; its own work is not counted.
         trace: measure the memory that stays allocated as well, which itself needs memory.
     """
     asked = making()

@@ -1,5 +1,6 @@
-"""Shapes of values that once cost too much; each shape fills a field of any schema up to
-any size.
+"""Defines shapes: rules for the value of a field, most of which once made a sync too expensive.
+
+`filled` builds a value of any size, by one of `SHAPES`, for a field with any schema.
 """
 
 from collections.abc import Callable
@@ -13,10 +14,10 @@ class Shape(NamedTuple):
 
     Attributes:
         text: returns a text of about the given number of characters.
-        each: the characters of each text if the field can hold many; 0 for one text of full size.
-        key: the key of an entry, and not its value, has the full size.
-        own: the values of instances differ, so the template stays small.
-        crowd: the factor by which the number of instances grows, because each of them costs little.
+        each: the length of each text if the field can hold many; 0 for one text of full size.
+        key: True if the key of an entry has the full size, and not its value.
+        own: True if each instance has its own value of the field, so that the template stays small.
+        crowd: the factor by which the number of instances is multiplied, because each costs little.
         levels: the depth of nested lists in a field without a schema.
     """
 
@@ -45,11 +46,15 @@ SHAPES: Final[dict[str, Shape]] = {
     "nested": Shape(lambda size: "x" * size, 300, levels=80),
     "brackets": Shape(lambda size: "[" * size, 40),
 }
-"""Sizes are in bytes. Texts for numbers, quantities and percentages are read as such."""
+"""Name -> shape. Sizes are in bytes. A text of digits also fits fields for numbers, quantities and
+percentages.
+"""
 
 
 def filled(schema: Schema, shape: Shape, size: int) -> Any:
-    """Returns a value of about `size` bytes for a field of this schema."""
+    """Returns a value of about `size` bytes, in the given shape, for a field with this JSON
+    schema.
+    """
     if "additionalProperties" in schema and isinstance(schema["additionalProperties"], dict):
         inner = schema["additionalProperties"]
         if shape.key:
@@ -93,7 +98,7 @@ def _count(size: int, each: int) -> int:
 
 
 def _least(schema: Schema) -> int:
-    """Returns the bytes of the field names in one list item."""
+    """Returns the number of bytes that the field names of one list item take."""
     return sum(len(name) + _least(part) for name, part in schema.get("properties", {}).items())
 
 

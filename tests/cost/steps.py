@@ -1,10 +1,13 @@
-"""Counts the work of the service instead of measuring its time, so the result is equal on every
-machine.
+"""Counts the work of the service in steps, so that the result is equal on every machine.
 
-`install` makes Python load the packages `tapp` and `hooks` from rewritten source code. The
-rewritten code counts one step for each function call, loop iteration and comparison. For work of C
-code inside one operation, it counts the size of the operands and of the result. Examples are `+` of
-two texts, a slice, `in` with a list, `sorted`, regular expressions and JSON.
+A *step* is about the work of one function call, loop iteration or comparison in Python. `install`
+makes Python load the packages `tapp` and `hooks` from rewritten source code, which counts these
+steps.
+
+A single operation may also run long in Python's C code. Examples are `+` of two texts, a slice,
+`in` with a list, `sorted`, regular expressions and JSON. Such an operation counts as many steps as
+the size of its operands and its result requires: one step for `BYTES_A_STEP` characters or
+`ITEMS_A_STEP` items.
 
 Python's own hooks (`sys.settrace`, `sys.setprofile`, `sys.monitoring`) cannot replace this. They do
 not report how much C code does in one instruction, so a loop with `in` on a list looks linear.
@@ -56,18 +59,18 @@ arguments.
 
 
 class TooManyStepsError(BaseException):
-    """A call took more steps than it may.
+    """A call of the service took more than `Count.most` steps.
 
-    No exception handler of the service catches this error.
+    This is a BaseException, so that no exception handler of the service catches it.
     """
 
 
 class Count:
-    """The number of steps so far.
+    """The number of steps that have been counted since the start of the process.
 
     Attributes:
-        ticks: counts the steps of single operations; written in C, because it is called most often.
-        more: the steps of operations on whole values.
+        ticks: counts one step per call; an iterator written in C, because it is used most often.
+        more: the steps for the sizes of texts, lists and other values.
         most: the value of `more` above which `TooManyStepsError` is raised.
     """
 
@@ -91,8 +94,11 @@ def _add(steps: float) -> None:
 
 
 def _size(value: Any) -> float:
-    """Returns the steps of C code that reads or writes a value, without the content of its
-    items.
+    """Returns the number of steps that C code counts for reading or writing a value.
+
+    This is the length of a text or a number of list items, divided by what C code handles in one
+    step. The content of the items does not count (`_deep_size` counts it). Returns 0 for numbers
+    and other objects.
     """
     kind = type(value)
     if kind in _TEXTS:
@@ -103,7 +109,9 @@ def _size(value: Any) -> float:
 
 
 def _deep_size(value: Any) -> float:
-    """Returns the steps of library code that reads a value with all its content."""
+    """Returns the number of steps that library code counts for reading a value with its nested
+    content.
+    """
     found, left = 0.0, [value]
     while left:
         one = left.pop()
@@ -119,19 +127,26 @@ def _deep_size(value: Any) -> float:
 
 
 def _sized(value: Any) -> Any:
-    """Counts the value that an operation has created, and returns the value."""
+    """Counts the steps for a value that an operation has created, and returns the value."""
     _add(1 + _size(value))
     return value
 
 
 def _grown(value: Any) -> None:
-    """Counts a value after `+=`. Python copies a text or a tuple each time, but extends a list."""
+    """Counts the steps of `+=`: Python copies a text or tuple each time, but extends a list in
+    place.
+
+    `value` is the variable's value after the operation.
+    """
     if type(value) in (str, bytes, tuple):
         _add(_size(value))
 
 
 def _called(function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Any:
-    """Calls a function, and counts its work unless the function's own code is rewritten."""
+    """Calls a function and returns its result. Counts the work of a function that is not rewritten.
+
+    A rewritten function counts its own steps.
+    """
     result = function(*arguments, **named)
     kind = type(function)
     if kind is FunctionType or kind is MethodType:
@@ -143,7 +158,9 @@ def _called(function: Callable[..., Any], /, *arguments: Any, **named: Any) -> A
 
 
 def _work(function: Any, arguments: Sequence[Any], result: Any) -> float:
-    """Returns the steps of a function or class whose code is not rewritten Python code."""
+    """Returns the number of steps for the call of a function or class that is written in C or
+    belongs to a library.
+    """
     if isinstance(function, type):
         if function in _LAZY:
             return 0
@@ -167,13 +184,16 @@ def _work(function: Any, arguments: Sequence[Any], result: Any) -> float:
 
 
 def _equal(one: Any, other: Any) -> bool:
-    """Compares two values, and counts the parts that C code reads up to the first difference."""
+    """Returns True if two values are equal; counts steps for the parts that C code compares.
+
+    C code compares up to the first difference.
+    """
     _add(1 + _looked_at(one, other)[0])
     return bool(one == other)
 
 
 def _looked_at(one: Any, other: Any) -> tuple[float, bool]:
-    """Returns the steps of a comparison, and True if the compared parts are equal."""
+    """Returns the number of steps of a comparison, and True if the compared parts are equal."""
     if one is other:
         return 0, True
     if type(one) is not type(other):
@@ -201,7 +221,7 @@ def _looked_at(one: Any, other: Any) -> tuple[float, bool]:
 
 
 def _contains(item: Any, holder: Any) -> bool:
-    """Looks for an item, and counts the parts that C code reads for that."""
+    """Returns True if `item` is in `holder`; counts steps for the items that C code compares."""
     found = item in holder
     if found and type(holder) in (list, tuple):
         _add(1 + (holder.index(item) + 1) / ITEMS_A_STEP)
@@ -218,6 +238,7 @@ _HELPERS: Final[dict[str, Any]] = {
     "_tapp_equal": _equal,
     "_tapp_contains": _contains,
 }
+"""Name in the rewritten code -> the function that counts an operation."""
 _LEFT_ALONE: Final = {"super", "locals", "globals", "vars", "dir"}
 """Functions that read the frame of their caller, so their calls are not rewritten."""
 
@@ -227,9 +248,10 @@ def _helper(name: str, *arguments: ast.expr) -> ast.Call:
 
 
 class _Rewriting(ast.NodeTransformer):
-    """Wraps each operation that takes steps in its helper.
+    """Rewrites a module's syntax tree: replaces each operation that takes steps by a call of its
+    helper.
 
-    Annotations and patterns stay unchanged.
+    Type annotations and patterns of `match` stay unchanged.
     """
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
@@ -329,7 +351,10 @@ class _Rewriting(ast.NodeTransformer):
 
 
 def rewritten(source: str, name: str = "<rewritten>") -> CodeType:
-    """Returns the compiled code of a module with counted steps."""
+    """Returns the compiled code of a module whose operations count their steps.
+
+    `source` is the text of the module, and `name` appears in tracebacks.
+    """
     tree = ast.parse(source, name)
     return compile(ast.fix_missing_locations(_Rewriting().visit(tree)), name, "exec")
 
@@ -356,9 +381,9 @@ class _Finder(MetaPathFinder):
 
 
 def install() -> None:
-    """Makes Python rewrite the packages at their import.
+    """Makes Python rewrite the packages `tapp` and `hooks` when they are imported.
 
-    Raises RuntimeError if one was imported before.
+    Raises RuntimeError if a module of these packages has been imported already.
     """
     if any(name.partition(".")[0] in PACKAGES for name in sys.modules):
         raise RuntimeError("the packages that are counted have been imported already")

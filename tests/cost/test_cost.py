@@ -1,6 +1,7 @@
-"""Measures whether a sync stays within the limits of docs/guarantees.md for every field.
+"""Measures whether a sync stays within the limits of docs/guarantees.md for every field of a TApp.
 
-`make test` measures some cases, `make full` each shape of a field in one world, `make cost` all.
+A case is a field with a shape of its value, in a world, which is the rest of the request. `make
+test` measures some cases, `make full` each shape of a field in one world, `make cost` all.
 """
 
 import re
@@ -40,13 +41,16 @@ LARGEST = cases.SIZES[size(1, -1)]
 
 @pytest.mark.parametrize("known", KNOWN.values(), ids=KNOWN)
 def test_request_that_once_cost_too_much_stays_within_the_limits(known: Case) -> None:
-    """Before the fixes these cost 36 s of CPU, 1.2 GB, 10 ms an instance, 1 GB and 1.5 GB."""
+    """Measures again the requests that were too expensive before fixes of the service.
+
+    Before the fixes they took 36 s of CPU, 1.2 GB, 10 ms for each instance, 1 GB and 1.5 GB.
+    """
     assert not list(findings(known, LARGEST))
 
 
 @pytest.mark.parametrize("some", SOME, ids=str)
 def test_sync_costs_no_more_than_promised_for_any_field(some: Case) -> None:
-    """CPU and memory grow with the request and its pods, up to a fixed limit."""
+    """CPU and memory grow at most linearly with the request and its pods, up to a fixed limit."""
     assert not list(findings(some, LARGEST))
 
 
@@ -72,7 +76,10 @@ TOLERANCE = 1.004
 def test_added_steps_double_if_the_number_of_objects_doubles(
     growth: tuple[str, str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Counted steps are exact, so a quadratic part shows long before it dominates the cost."""
+    """Measures a sync with one, two and four times as many pods, templates, revisions or bytes.
+
+    Counted steps are exact, so a quadratic part is found long before it dominates the cost.
+    """
     world, number, least = growth
     steps = []
     for times in (1, 2, 4):
@@ -83,12 +90,17 @@ def test_added_steps_double_if_the_number_of_objects_doubles(
 
 @pytest.mark.parametrize("known", KNOWN.values(), ids=KNOWN)
 def test_memo_counts_all_memory_that_stays_allocated(known: Case) -> None:
-    """A worker's memory stays below `TAPP_MEMO_BYTES` only if the memo counts all that it keeps."""
+    """Compares the memory that a call leaves allocated with the memory that the memo counts.
+
+    A worker's memory stays below `TAPP_MEMO_BYTES` only if the memo counts all that it keeps.
+    """
     assert not not_counted(known, cases.SIZES[size(0, 1)])
 
 
 def test_cases_include_every_field_of_the_models() -> None:
-    """A new field that nobody measures could cost any amount."""
+    """Compares the fields of the models with the measured fields, because a new field could cost
+    any amount.
+    """
     tops = {field.path[0] for field in BY_NAME.values() if field.where == "spec"}
     assert tops == {field.alias for field in TAppSpec.model_fields.values()}
     noted = {field.path[0] for field in BY_NAME.values() if field.where == "status"}
@@ -109,7 +121,9 @@ CURVES = {
 def test_findings_name_a_curve_that_is_too_steep_or_too_high(
     curve: list[float], expected: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Curves of CPU and of memory are judged by the same rule."""
+    """Replaces the measured costs by given curves, which hold for steps and, doubled, for
+    memory.
+    """
 
     def cost(_case: Case, times: int, **_: object) -> Cost:
         steps = curve[cases.SIZES.index(times)]
@@ -122,7 +136,7 @@ def test_findings_name_a_curve_that_is_too_steep_or_too_high(
 
 
 def test_promised_limits_are_the_tested_limits() -> None:
-    """The limits in docs/guarantees.md are the limits of these tests."""
+    """Compares the figures in the tables of docs/guarantees.md with the limits in `promise.py`."""
     rows = re.findall(r"\| (?:CPU|memory) \|(.*)\|", PROMISES.read_text())
     figures = [float(found) for row in rows for found in re.findall(r"[\d.]+", row)]
     assert figures == [

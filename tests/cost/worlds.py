@@ -1,5 +1,8 @@
-"""Requests around a field: everything that multiplies the cost of the field grows from size 1 to
-size 8.
+"""Defines worlds: functions that build the request around a measured field.
+
+Each world is a situation of a TApp, such as "all pods have to be created". Everything that
+multiplies the field's cost, for example the number of pods, grows with the size, from 1 to 8.
+`WORLDS` has all worlds.
 """
 
 from collections.abc import Callable
@@ -25,9 +28,9 @@ from tests.unit.world import World
 PODS: Final = 18
 TEMPLATES: Final = 36
 REVISIONS: Final = 9
-"""Numbers of pods, templates and revisions at size 1."""
+"""Numbers of pods, templates and revisions of a request at size 1."""
 BYTES, OWN_BYTES = 10_000, 2_500
-"""Bytes of a field at size 1, and of a field whose value differs for each instance."""
+"""Number of bytes in a field at size 1, and in a field that has its own value for each instance."""
 
 
 class Asked(NamedTuple):
@@ -36,7 +39,7 @@ class Asked(NamedTuple):
     Attributes:
         path: the endpoint.
         body: the request.
-        pods: the number of pods that the request asks for.
+        pods: the number of pods that the TApp of the request needs.
     """
 
     path: str
@@ -51,7 +54,7 @@ def _pod() -> Document:
 
 
 def pods(count: int) -> list[Document]:
-    """Returns running pods of one template, each on a different node."""
+    """Returns `count` running pods of one template, each on a different node."""
     found = []
     for number in range(count):
         pod = copied(_pod())
@@ -65,7 +68,7 @@ def pods(count: int) -> list[Document]:
 
 
 def bare(replicas: int) -> Document:
-    """Returns a TApp that has every object in which a measured field may stand."""
+    """Returns a TApp that already has each object in which a measured field may stand."""
     return tapp(
         replicas=replicas,
         template=template("nginx:2"),
@@ -77,7 +80,9 @@ def bare(replicas: int) -> Document:
 
 
 def put(parent: Document, field: Field, value: Any) -> None:
-    """Writes a value to the place of a field; in a list, to its first item."""
+    """Writes a value to the place of a field in the TApp `parent`; if the place is in a list, to
+    its first item.
+    """
     at: Any = parent.get(field.where, {})
     path = field.path
     if field.where in ("tapp", "template"):
@@ -104,8 +109,10 @@ def _asked(parent: Document, children: list[Document], path: str = "/sync", **mo
 
 
 def _marked(children: list[Document], field: Field, value: Any) -> list[Document]:
-    """Sets a label and an annotation with the field's name on the pods; with many pods the value is
-    shorter.
+    """Sets a label and an annotation with the field's name and this value on the pods, and returns
+    the pods.
+
+    With many pods the value is shorter. Pods stay unchanged if the field does not belong to pods.
     """
     if field.where != "pod" or not isinstance(value, str):
         return children
@@ -118,15 +125,15 @@ def _marked(children: list[Document], field: Field, value: Any) -> list[Document
 
 
 def created(field: Field, shape: Shape, size: int) -> Asked:
-    """Returns a sync that creates all pods."""
+    """Returns a sync that has to create all pods of the TApp."""
     parent = bare(PODS * size * shape.crowd)
     put(parent, field, filled(field.schema, shape, _size(shape, size)))
     return _asked(parent, [])
 
 
 def updated(field: Field, shape: Shape, size: int) -> Asked:
-    """Returns a sync that updates pods of an earlier template with pre-pulling; each pod has its
-    own node.
+    """Returns a sync that has to update all pods to a new template and to pull the image on each
+    pod's node.
     """
     parent, value = bare(PODS * size), filled(field.schema, shape, _size(shape, size))
     put(parent, field, value)
@@ -134,8 +141,8 @@ def updated(field: Field, shape: Shape, size: int) -> Asked:
 
 
 def pooled(field: Field, shape: Shape, size: int) -> Asked:
-    """Returns a sync in which each instance has a template and reads a value that differs for each
-    instance.
+    """Returns a sync with one template for each instance, which fills in that instance's value of
+    `spec.values`.
     """
     count = TEMPLATES * size
     parent = bare(count)
@@ -158,7 +165,7 @@ def pooled(field: Field, shape: Shape, size: int) -> Asked:
 
 
 def recorded(field: Field, shape: Shape, size: int) -> Asked:
-    """Returns a sync with revisions that hold the template, and a partition that keeps half of the
+    """Returns a sync with a long history of revisions, and a partition that keeps half of the
     pods.
     """
     parent = bare(PODS * size)
@@ -186,7 +193,7 @@ def recorded(field: Field, shape: Shape, size: int) -> Asked:
 
 
 def ended(field: Field, shape: Shape, size: int) -> Asked:
-    """Returns the finalize call of a TApp that is being deleted."""
+    """Returns the finalize call for a TApp that is being deleted."""
     parent, value = bare(PODS * size), filled(field.schema, shape, _size(shape, size))
     put(parent, field, value)
     parent = with_meta(parent, deletionTimestamp=DELETED)
@@ -201,3 +208,6 @@ WORLDS: Final[dict[str, Building]] = {
     "recorded": recorded,
     "ended": ended,
 }
+"""Name -> the function that builds a request from the field, the shape of its value, and the
+size.
+"""
