@@ -1,7 +1,8 @@
-"""The long run: `python -m tests.model --steps 200000 --seed 1` prints steps, seeds, violations.
+"""Plays many random lives of a TApp: `python -m tests.model --steps 200000 --seed 1`.
 
-Lives are played in batches. Each batch has its own seed, counted up from `--seed`, and can be
-repeated alone. The exit status is 1 if a batch has found a violation.
+Prints the numbers of steps, the seeds, and the violations of safety properties. Lives are played in
+batches. Each batch has its own seed, counted up from `--seed`, and can be repeated alone. The exit
+status is 1 if a batch has found a violation.
 """
 
 import argparse
@@ -17,7 +18,15 @@ from tests.model.machine import Model
 
 
 def play(number: int, lives: int, steps: int, *, shrink: bool) -> str:
-    """Plays one batch; returns the violation, or an empty string."""
+    """Plays one batch of lives and returns the traceback of its first violation, or "" if there is
+    none.
+
+    Args:
+        number: the seed of the batch.
+        lives: the number of lives in the batch.
+        steps: the number of events in each life.
+        shrink: True if hypothesis searches for the shortest life with the violation.
+    """
     phases = [Phase.generate, Phase.shrink] if shrink else [Phase.generate]
     try:
         run_state_machine_as_test(

@@ -1,4 +1,8 @@
-"""One TApp in a simulated cluster in which everything may go wrong, and a judge that watches."""
+"""Simulates a cluster with one TApp in which anything may fail, while a judge checks every write.
+
+`Cluster` has a method for each event that the model draws at random, so that a test can also play a
+fixed sequence of events.
+"""
 
 from __future__ import annotations
 
@@ -27,12 +31,16 @@ Document = dict[str, Any]
 KINDS = ("Pod", "TApp", "PersistentVolumeClaim")
 LOST_NODE_SECONDS = "apps.tkestack.io/lost-node-seconds"
 LIMIT = 300.0
-"""`TAPP_LOST_NODE_SECONDS` of the service."""
+"""Seconds after which a silent node is lost, by the service's setting `TAPP_LOST_NODE_SECONDS`."""
 MOST_STEPS = 10_000
 
 
 class Cluster:
-    """One TApp called `web`; each method is one event, and `run` lets time pass."""
+    """A simulated cluster with one TApp called `web` and the real service.
+
+    Each method is one event, such as an edit by a user or the failure of a node. `run` lets time
+    pass. The attribute `judge` checks every write.
+    """
 
     def __init__(
         self,
@@ -78,7 +86,10 @@ class Cluster:
         return self._hook.syncs
 
     def run(self, seconds: float) -> None:
-        """Lets time pass; the judge checks every step."""
+        """Lets `seconds` seconds of simulated time pass; the judge checks each step of the clock.
+
+        Raises UnsettledError if there are so many steps that the cluster must be in a loop.
+        """
         end, steps = self.world.clock.now + seconds, 0
         self.judge.after_step()
         while self.world.clock.step(end):
@@ -99,13 +110,17 @@ class Cluster:
         return deepcopy(self._history[-1])
 
     def edit(self, change: Callable[[Document], None]) -> None:
-        """Changes the spec."""
+        """Changes the TApp's spec with the function `change`, which modifies its argument."""
         spec = self.spec
         change(spec)
         self._write(spec)
 
     def roll_back(self, back: int) -> None:
-        """Restores an earlier spec, with the current number of replicas."""
+        """Restores the spec from before the last `back` edits, but keeps the current number of
+        replicas.
+
+        Does nothing if there were fewer edits.
+        """
         if len(self._history) > back:
             replicas = self._history[-1]["replicas"]
             self._write({**deepcopy(self._history[-1 - back]), "replicas": replicas})
@@ -116,7 +131,9 @@ class Cluster:
         self.world.cluster.update(self.world.kinds.of(live), {**live, "spec": spec})
 
     def set_lost_node_seconds(self, seconds: int | None) -> None:
-        """Sets the TApp's annotation with the seconds until a node is lost; None removes it."""
+        """Sets the TApp's annotation for the seconds after which a silent node is lost; None
+        removes it.
+        """
         text = None if seconds is None else str(seconds)
         self.world.patch("TApp", NAME, {"metadata": {"annotations": {LOST_NODE_SECONDS: text}}})
 
@@ -134,25 +151,34 @@ class Cluster:
         self.annotate(id, f"{specs.RESTART_INSTANCE}.{container}".removesuffix("."), text)
 
     def hold(self, id: int, reason: str, only: str | None = None) -> None:
-        """Sets or removes (empty reason) a hold on a pod, as the pod's program does."""
+        """Sets a hold on an instance's pod, as the pod's program does; an empty `reason` removes
+        the hold.
+
+        `only` is the value of the annotation `hold-for`, which restricts the hold to updates or to
+        deletions. None stands for no restriction.
+        """
         self.annotate(id, HOLD, reason or None)
         self.annotate(id, HOLD_FOR, only if reason else None)
 
     def release_all(self, *, asked_only: bool = False) -> None:
-        """Removes the holds of all pods; with `asked_only`, only of pods with a pending action."""
+        """Removes the holds of all pods; with `asked_only`, only those of pods that have a pending
+        action.
+        """
         for pod in self.world.list("Pod"):
             if note(pod, HOLD) and (note(pod, WANTED) or not asked_only):
                 self.hold(int(pod["metadata"]["name"].rpartition("-")[2]), "")
 
     def annotate(self, id: int, key: str, text: str | None) -> None:
-        """Annotates a pod as `kubectl annotate` does."""
+        """Sets an annotation on an instance's pod, as `kubectl annotate` does; None removes the
+        annotation.
+        """
         if self.pod(id) is not None:
             self.world.patch("Pod", f"{NAME}-{id}", {"metadata": {"annotations": {key: text}}})
 
     def resize(self, id: int, cpu: str) -> None:
-        """Changes a pod's cpu request as a vertical autoscaler does.
+        """Changes the cpu request of an instance's pod, as a vertical autoscaler does.
 
-        A container without resources cannot be resized.
+        Nothing happens if the pod does not exist or its container has no resources.
         """
         if self.pod(id) is not None:
             with suppress(InvalidError):
@@ -160,7 +186,11 @@ class Cluster:
                 self.judge.resizes.touched.add(pod["metadata"]["uid"])
 
     def delete_as_metacontroller(self, id: int) -> None:
-        """Deletes a pod as Metacontroller, although no hook has requested it."""
+        """Deletes an instance's pod in the name of Metacontroller, although no hook has requested
+        the deletion.
+
+        With this event tests check that the judge finds violations.
+        """
         self.world.store.delete(self.world.kinds.find("Pod"), "default", f"{NAME}-{id}")
 
     # Kubelets and nodes.
@@ -191,10 +221,12 @@ class Cluster:
         levers.stop_seconds, levers.stop_code = seconds, code
 
     def set_hook(self, image: str, seconds: float) -> None:
-        """Lets the postStart hook of an image keep pod workers busy.
+        """Makes the postStart hook of an image keep the kubelet's pod workers busy for `seconds`
+        seconds.
 
-        Only `managedFields` show the service how long a pod worker is busy. Without them the
-        service allows for a fixed time, so the hook must be shorter.
+        The service can see only in `managedFields` how long a pod worker is busy. Without
+        `managedFields` the service allows for a fixed time, so the hook is limited to a shorter
+        one.
         """
         levers = self.world.kubelet.levers
         told = self.world.kubelet.managed_fields and not self.lean
@@ -222,7 +254,9 @@ class Cluster:
         self.world.kubelet.retry()
 
     def old_server(self) -> None:
-        """Simulates Kubernetes before 1.34, where `status.observedGeneration` is missing."""
+        """Simulates Kubernetes before 1.34, where a pod's `status.observedGeneration` does not
+        exist.
+        """
         self.world.kubelet.levers.reports_generation = False
 
     def without_managed_fields(self) -> None:
@@ -236,13 +270,15 @@ class Cluster:
             self.world.kubelet.release()
 
     def set_kubelets(self, *, resize: bool) -> None:
-        """Sets whether kubelets support resizes and report the resources of containers."""
+        """Sets whether kubelets support resizes and report the resources of running containers."""
         self.world.kubelet.levers.resizes = resize
 
     def set_resizing(self, seconds: float, pends: str, ids: Collection[int]) -> None:
-        """Sets how long a resize takes, and why the resizes of some pods fail.
+        """Sets how long the kubelets need for a resize, and which instances' pods cannot be
+        resized.
 
-        `pends` is the reason, and `ids` are the instances of these pods.
+        `pends` is `Deferred`, `Infeasible`, `fails`, or "" if all resizes succeed. `ids` are the
+        numbers of the instances.
         """
         levers, names = self.world.kubelet.levers, {f"{NAME}-{id}" for id in ids}
         levers.resize_seconds = seconds
@@ -256,7 +292,10 @@ class Cluster:
         levers.resize_fails = lambda pod: "no" if pends == "fails" and is_meant(pod) else ""
 
     def install_resize(self, *, installed: bool) -> None:
-        """Installs or removes the component resize; the hook is then another service."""
+        """Installs the component resize, or removes it; the cluster then calls another service.
+
+        The component lets the service send PATCHes to `pods/resize`.
+        """
         self._hook.inner = service(self._keep_finished, resize=installed)
         self.judge.resizes.installed = installed
 
@@ -299,7 +338,10 @@ class Cluster:
             self.world.cache.resume(self.world.kinds.find(kind))
 
     def set_decorator(self, *, served: bool, seconds: float) -> None:
-        """Sets whether the DecoratorController reaches its hook, and how long a response takes."""
+        """Sets whether the DecoratorController, which writes pod statuses, reaches the service.
+
+        `seconds` is the time that a response takes.
+        """
         self._hook.writes_status = served
         for each in self.world.decorators:
             each.hook_seconds = seconds
@@ -312,7 +354,7 @@ class Cluster:
         self.world.metacontroller.queue.add(("default", NAME))
 
     def calm(self) -> None:
-        """Ends all faults."""
+        """Ends all faults: everything reports, starts and responds normally again."""
         self.world.store.heal()
         self.world.hook.heal()
         self.set_moods()
@@ -331,7 +373,11 @@ class Cluster:
     # The end.
 
     def comes_to_rest(self) -> None:
-        """P3: after the end of all faults the TApp reaches its spec, and then nothing changes."""
+        """Checks P3: after the end of all faults the TApp reaches its spec, and then nothing is
+        written.
+
+        First all faults end, all holds are removed, and the spec is repaired.
+        """
         self.heal_everything()
         self.edit(specs.repair)
         self.settles()
@@ -357,7 +403,10 @@ class Cluster:
                 self.world.delete("Pod", pod["metadata"]["name"])
 
     def settles(self) -> None:
-        """Runs until nothing has been written for longer than any delay and back-off."""
+        """Runs until nothing has been written for longer than any delay and back-off.
+
+        Raises UnsettledError if writes never end, and ViolationError if a sync fails.
+        """
         quiet, end, revision = self.world.clock.now, self.world.clock.now + 14400, -1
         while self.world.clock.now - quiet < 700:
             self.run(5.0)
@@ -370,14 +419,15 @@ class Cluster:
             raise ViolationError(f"P3: syncs fail: {errors}")
 
     def is_as_specified(self) -> None:
-        """Checks that every instance runs its template, and that nothing else exists."""
+        """Checks that each instance runs its template, and that no other objects exist."""
         is_as_specified(self.world, self.judge.resizes, mirror=self.mirror)
 
     def ends(self, *lost: str) -> None:
-        """Deletes the TApp: its pods are deleted, and its claims as their policy says.
+        """Deletes the TApp, and checks that its pods go and that its claims stay or go by their
+        policy.
 
         Args:
-            lost: nodes that stop reporting first; only if pods may leave lost nodes.
+            lost: nodes that stop reporting before the deletion. Their pods must be allowed to move.
         """
         self.lose_nodes(*lost)
         going, before = set(), set()
@@ -406,7 +456,8 @@ class Cluster:
             raise ViolationError(f"P6: claims {before} have become {after}, policy {policy}")
 
     def _waits_for(self, held: list[Document], spec: Document) -> None:
-        """Checks that the pods on hold still exist, with the pending action Delete.
+        """Checks that the pods in `held`, which are on hold, still exist and have the pending
+        action Delete.
 
         A pod that has ended, or whose hold has a time limit, may be gone.
         """
@@ -422,10 +473,11 @@ class Cluster:
 
 
 def _may_count_as_ended_by_update(pod: Document) -> bool:
-    """Returns True if a pod ended soon after an update that image names cannot prove.
+    """Returns True if a pod has ended and its last update is one that image names cannot prove.
 
-    Such updates are those to another tag of the same image, restarts with the same image, and
-    before Kubernetes 1.34 all updates (docs/guarantees.md).
+    Such updates are those to another tag of the same image, restarts with the same image, and all
+    updates before Kubernetes 1.34 (docs/guarantees.md). The service may then assume that the update
+    has ended the pod.
     """
     record = (pod["metadata"].get("annotations") or {}).get(RECORD, "")
     same = {name for image in specs.SAME for name in _both(image)}
@@ -440,7 +492,7 @@ def _may_count_as_ended_by_update(pod: Document) -> bool:
 
 
 def _half_ended(pod: Document) -> bool:
-    """Returns True if a container of the pod has ended for good while another one runs."""
+    """Returns True if one container of the pod has ended for good while another one still runs."""
     spec = pod["spec"]
     policies = {one.get("restartPolicy") or spec.get("restartPolicy") for one in spec["containers"]}
     ended = ["terminated" in item["state"] for item in pod["status"].get("containerStatuses") or []]

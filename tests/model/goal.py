@@ -1,4 +1,7 @@
-"""The goal that a TApp has to reach after all faults have ended."""
+"""Checks that a TApp has reached the state that its spec describes, after all faults have ended.
+
+`is_as_specified` is the entry point.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,12 @@ NAME = "web"
 
 
 def is_as_specified(world: World, resizes: ResizeJudge, *, mirror: bool) -> None:
-    """Checks that every instance runs its template, and that nothing else exists."""
+    """Checks that each instance runs its template, and that no other pods, claims or Services
+    exist.
+
+    `resizes` knows which pods have been resized. `mirror` is True if an admission policy rewrites
+    all images. Raises ViolationError.
+    """
     tapp = dict(world.get("TApp", NAME))
     pods = {pod["metadata"]["name"]: pod for pod in world.list("Pod")}
     spec = tapp["spec"]
@@ -70,7 +78,11 @@ def is_as_specified(world: World, resizes: ResizeJudge, *, mirror: bool) -> None
 
 
 def _has_services(world: World, spec: Document, numbers: set[int]) -> None:
-    """Checks that each instance has the Service of the template, and that no other one exists."""
+    """Checks that each of these instances has the Service of the template, and that no other
+    Service exists.
+
+    A killed instance has no Service if the policy for Services says so.
+    """
     template, killed = spec.get("serviceTemplate"), spec.get("statuses") or {}
     kept = (spec.get("serviceRetentionPolicy") or {}).get("whenKilled") != "Delete"
     wanted = {id for id in numbers if template and (kept or killed.get(str(id)) != "Killed")}
@@ -84,9 +96,10 @@ def _has_services(world: World, spec: Document, numbers: set[int]) -> None:
 
 
 def _has_resources(resizes: ResizeJudge, pod: Document, body: Document, mode: str | None) -> None:
-    """Checks the resources of a pod's spec and of its containers.
+    """Checks that a pod and its running containers have the resources of the pod template `body`.
 
-    With `resources: Ignore` they may differ from the template's.
+    `mode` is `updateStrategy.inPlaceUpdateStrategy.resources`. With `Ignore`, the pod's resources
+    may differ from the template's.
     """
     name = pod["metadata"]["name"]
     if resizes.is_under_way(pod):
@@ -103,7 +116,11 @@ def _has_resources(resizes: ResizeJudge, pod: Document, body: Document, mode: st
 
 
 def _has_started_with(world: World, pod: Document, body: Document) -> None:
-    """Checks that containers have restarted since the request, with the labels that they read."""
+    """Checks that containers have restarted since their last requested restart.
+
+    A container that reads a label as an environment variable must also have started with the
+    label's current value.
+    """
     worker = world.kubelet.worker(pod)
     assert worker is not None
     labels, asked = body["metadata"]["labels"], body["metadata"].get("annotations") or {}

@@ -1,9 +1,11 @@
-"""Judges holds on the true cluster: a program that has started its work is not interrupted.
+"""Judges holds on the true cluster: no update or deletion may interrupt a program that works under
+a hold.
 
-`tests/holds.py` judges each response alone: pods that the request shows on hold do not change. A
-hold that is set between the request and the deletion comes too late. A careful program sets its
-hold while its pod has no label of the hold, and starts its work when the pod has the label. From
-then on no write of Metacontroller may interrupt it, even if the request did not show the hold.
+A hold is an annotation on a pod that asks the service not to change the pod. `tests/holds.py`
+judges each response alone: pods that the request shows on hold do not change. A hold that is set
+between the request and the deletion comes too late. So a careful program first sets its hold, and
+starts its work only when the service has labeled the pod. From then on no write of Metacontroller
+may interrupt the program, even if the request did not show the hold.
 """
 
 from __future__ import annotations
@@ -25,9 +27,11 @@ Document = dict[str, Any]
 
 @dataclass
 class HoldJudge:
-    """The holds of one TApp's pods.
+    """Judges the holds on the pods of one TApp.
 
     Attributes:
+        world: the simulated cluster.
+        counts: counters of what the judge has seen; the judge adds to them.
         begun: uid of a pod -> the hold with which its program has started its work.
     """
 
@@ -38,12 +42,18 @@ class HoldJudge:
     _call: HookCall | None = None
 
     def on_call(self, call: HookCall) -> None:
-        """Stores the hook call on which Metacontroller's writes depend until the next call."""
+        """Stores the last hook call, because Metacontroller's writes until the next call depend on
+        it.
+        """
         if call.hook in ("sync", "finalize"):
             self._call = call
 
     def check(self, event: Event, *, mine: bool) -> None:
-        """Judges a change of a pod; `mine` is True if Metacontroller has written it."""
+        """Judges a change of a pod; raises ViolationError if it interrupts a program that works
+        under a hold.
+
+        `mine` is True if Metacontroller has written the change.
+        """
         old, new = event.old, event.new
         if mine and old is not None and self._call is not None:
             self._judge(old, new, self._call)

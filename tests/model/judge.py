@@ -1,33 +1,40 @@
 """Watches the true cluster and judges every write of Metacontroller (P2, P4, P5, P6).
 
-The judge never uses the hook's opinion: availability comes from the objects in the store at the
-moment of a write, and the knowledge of a sync comes from its request.
+The judge never uses the hook's opinion. Which instances are available follows from the objects in
+the store at the moment of a write; a *snapshot* holds what a sync could know: its request and its
+response.
 
-The exact rule of P2: an instance *serves* when its processes do, whatever its status says. Every
-container that it needs runs the image of its newest spec, is not being stopped, would pass its
-probes, and has done so for minReadySeconds. A readiness gate must be open, and no drain may be
-requested (`tests/model/truth.py`). An update *takes* an instance if it deletes its pod, changes an
-image or requests a drain while the instance serves. In addition the snapshot on which the sync
-decided must show the instance as available, or on a silent node (Ready is False although all values
-that its kubelet wrote are True). The instance is *out* until it serves again; a pod that an update
-ended with another image than the wanted one is out, too, whatever its phase. When an instance is
-taken, three groups together must not exceed maxUnavailable of its group: the instances that are
-out, those that are unavailable in the snapshot and do not serve, and the instance itself. Instances
-that were out before count whether or not the snapshot shows them, with four exceptions that no
-response to a single request could avoid:
+The exact rule of P2 uses these terms:
 
-- `other spec`: the instance was taken under another spec, the snapshot does not show that yet, and
-  the snapshot's pods are older than its parent (the watch of pods lags behind that of TApps).
+- An instance *serves* if its processes do, no matter what its status says. Every container that it
+  needs runs the image of its newest spec, is not being stopped, and would pass its probes. All this
+  has been true for minReadySeconds. A readiness gate must be open, and no annotation may ask the
+  pod to leave its Services (`tests/model/truth.py`).
+- An update *takes* an instance if the instance serves and the update deletes its pod, changes an
+  image or makes the pod leave its Services. In addition the snapshot of the sync must show the
+  instance as available, or on a silent node. A node is silent if Ready is False although all values
+  that the kubelet wrote are True.
+- An instance that was updated is *out* until it serves again. A pod that an update ended with
+  another image than the wanted one is out, too, whatever its phase.
+
+When an instance is taken, three groups together must not exceed maxUnavailable of its group: the
+instances that are out, those that are unavailable in the snapshot and do not serve, and the
+instance itself. Instances that were out before count whether or not the snapshot shows them, with
+four exceptions that no response to a single request could avoid:
+
+- `other spec`: the instance was taken under another spec, and the snapshot does not show that yet.
+  The snapshot's pods are older than its parent (the watch of pods lags behind that of TApps).
 - `came back`: the instance was unavailable when its update was decided, so the update used no
-  budget; it became available before the delete arrived; and the snapshot shows neither its
-  availability nor the status that was written with the update (both watches lag).
+  budget. It became available before the delete arrived. The snapshot shows neither its availability
+  nor the status that was written with the update (both watches lag).
 - `two tags`: the instance was updated before it had ever started, to another tag of the image that
-  was being started; the status has the wanted image, and nothing in it tells the two apart.
+  was being started. The status has the wanted image, and nothing in it tells the two apart.
 - `late resize`: one of the two changes is a PATCH of `pods/resize`, which is sent independently of
   the responses. In the meantime new knowledge (such as a node that reports again) has made another
   instance the next one.
 
-Instances of the force group are judged before those of the rolling group of the same sync.
+Instances of the force group (those that do not run the rolling template) are judged before those of
+the rolling group of the same sync.
 """
 
 from __future__ import annotations
@@ -89,7 +96,17 @@ Document = dict[str, Any]
 
 @dataclass
 class Judge:
-    """Judges the writes to one TApp's objects when they are committed."""
+    """Judges each write to the objects of one TApp when the API server has stored the write.
+
+    Attributes:
+        world: the simulated cluster.
+        name: the name of the TApp.
+        counts: counters of what the judge has seen, for example excused violations.
+        snapshot: the knowledge of the last sync; None before the first sync.
+        pods: the pods in the store, by name.
+        outages: instance number -> the update after which the instance does not serve yet.
+        bodies: identity of a pod -> the template from which the pod was created, as text.
+    """
 
     world: World
     name: str
@@ -164,7 +181,7 @@ class Judge:
     # Judging.
 
     def after_step(self) -> None:
-        """Judges all changes that one step of the clock has made."""
+        """Judges all changes that one step of the clock has made; raises ViolationError."""
         for id in list(self.outages):
             self._close(f"{self.name}-{id}")
         events, self._events = self._events, []
@@ -190,9 +207,10 @@ class Judge:
                 self._judge_pod(event, verbs)
 
     def _judge_pod(self, event: Event, verbs: set[str]) -> None:
-        """Judges a change of a pod.
+        """Judges one change of a pod.
 
-        `verbs` are those of Metacontroller's writes to the pod in this step.
+        `verbs` are the verbs of Metacontroller's writes to this pod in this step; the set is empty
+        if others have changed the pod.
         """
         name, mine = event.object["metadata"]["name"], bool(verbs - {"status"})
         self._close(name)
@@ -213,7 +231,10 @@ class Judge:
         self._close(name)
 
     def is_available(self, pod: Document, spec: Document, now: float) -> bool:
-        """Returns True if the pod's status shows it as available and not being updated."""
+        """Returns True if the pod's status shows an available pod that is not being updated.
+
+        `now` is the time of the simulated clock, in seconds.
+        """
         if pod["metadata"].get("deletionTimestamp") or phase(pod) != "Running" or not ready(pod):
             return False
         age = EPOCH.timestamp() + now - ready_since(pod)
@@ -236,7 +257,9 @@ class Judge:
                 del self.outages[id]
 
     def _check_resize(self, event: Event, snapshot: Snapshot) -> None:
-        """Judges a PATCH of the component resize with the snapshot of its sync."""
+        """Judges a PATCH that the component resize has sent, with the snapshot of the sync that
+        decided on it.
+        """
         old, new = event.old, event.new
         assert old is not None
         assert new is not None
@@ -292,9 +315,9 @@ class Judge:
         self.outages[id] = Outage(snapshot, uid, event.revision, taken, now)
 
     def _check_budget(self, id: int, snapshot: Snapshot, *, late: bool = False) -> None:
-        """Checks P2, as the module's docstring describes it.
+        """Checks P2 for an instance that an update takes; the module's docstring defines the rule.
 
-        `late` is True for a PATCH, which may arrive after later decisions.
+        `late` is True for a PATCH of the component resize, which may arrive after later decisions.
         """
         self.counts["taken"] += 1
         rolling = snapshot.group(id)
@@ -331,7 +354,9 @@ class Judge:
             raise ViolationError(f"{message}\n{self._account(out, snapshot)}")
 
     def _account(self, out: set[int], snapshot: Snapshot) -> str:
-        """Describes the observed and the true state, for a person who investigates a violation."""
+        """Describes the instances in `out` as the sync saw them and as they are, for the message of
+        a violation.
+        """
         lines = [
             f"now {self.world.clock.now:.2f}, decided {snapshot.time:.2f} on generation "
             f"{snapshot.generation}, should run {sorted(snapshot.running)}, available in the "
@@ -362,9 +387,11 @@ class Judge:
         return "" if outage.was_available or recorded else "excused: came back"
 
     def _check_reason(self, id: int, pod: Document, snapshot: Snapshot, *, restarts: bool) -> None:
-        """Checks P4: the spec for the instance has changed since its pod was created.
+        """Checks P4: a pod may change only if its instance's template has changed since the pod was
+        created.
 
-        A user's request to restart the pod is a reason, too.
+        A user's request to restart the pod is a reason, too. `restarts` is True if the change
+        restarts or replaces containers.
         """
         if requests(pod) - self.met.get(pod["metadata"]["uid"], set()):
             return
@@ -401,7 +428,7 @@ class Judge:
             self.bodies[identity(pod)] = body_of(body, snapshot.spec)
 
     def _check_outcome(self, write: Write) -> None:
-        """Checks P5: the API server refuses only writes whose failure a test has injected."""
+        """Checks P5: the API server may refuse a write only if a test has injected that failure."""
         self.counts[f"{write.verb} {write.kind}: {write.outcome}"] += 1
         if write.outcome not in ("ok", "no-op"):
             self.statuses.note_refusal(write)
@@ -409,7 +436,11 @@ class Judge:
             raise ViolationError(f"P5: {write}")
 
     def _check_growth(self, old: Document, new: Document) -> None:
-        """Checks P5 and P6: a claim grows to the size of its template, and nothing else changes."""
+        """Checks P5 and P6: the update of a claim must set the size of its template, which is
+        larger.
+
+        Nothing else of the claim may change.
+        """
         name, before, after = old["metadata"]["name"], storage(old), storage(new)
         template = name.removesuffix(f"-{self.name}-{name.rpartition('-')[2]}")
         assert self.snapshot is not None
@@ -425,7 +456,9 @@ class Judge:
         self.counts["claims grown"] += 1
 
     def _check_claim(self, event: Event) -> None:
-        """Checks P6: the only change of a claim is its growth, and only its policy deletes it."""
+        """Checks P6: a claim may only grow, and may be deleted only if the retention policy says
+        so.
+        """
         if event.old is None or event.old["metadata"].get("deletionTimestamp"):
             return
         name = event.old["metadata"]["name"]

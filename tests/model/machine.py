@@ -1,7 +1,8 @@
-"""The model: events of users, nodes, networks and Metacontroller, in any order.
+"""Defines the model: events of users, nodes, networks and Metacontroller, in any order.
 
-Every rule is one event, after which some time passes. A rule with one call is a row of a table.
-`Cluster` has the same events without chance, for named regression tests.
+Each rule of hypothesis is one event, after which a random time passes. A rule that needs one call
+is a row of a table. `Cluster` has the same events as methods, for regression tests with a fixed
+sequence.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ from tests.model.resizer import FAULTS
 
 
 def _field(*path: str) -> Callable[..., None]:
-    """Returns an edit that sets a field of the spec to the drawn value; None removes the field."""
+    """Returns a function that sets the field at `path` of a spec to a drawn value; None removes the
+    field.
+    """
 
     def change(spec: Document, **drawn: object) -> None:
         (value,) = drawn.values()
@@ -79,11 +82,13 @@ EDITS: dict[str, tuple[Callable[..., None], Draws]] = {
     "services": (specs.set_service, {"port": specs.service_ports}),
     "repair": (specs.repair, {}),
 }  # fmt: skip
-"""Rule -> the edit of the spec, and the drawn arguments."""
+"""Name of a rule -> the function that edits the spec, and the strategies for its arguments."""
 
 
 def _slow_hook(cluster: Cluster, seconds: float) -> None:
-    """Delays the hook's responses, as a slow decision or the pacing of a large TApp does."""
+    """Delays the hook's responses by some seconds, as a slow service or the pacing of large TApps
+    does.
+    """
     cluster.world.metacontroller.hook_seconds = seconds
 
 
@@ -139,13 +144,16 @@ EVENTS: dict[str, tuple[Callable[..., object], Draws]] = {
         {"served": st.booleans(), "seconds": st.sampled_from([0.0, 0.05, 0.5, 3.0])},
     ),
 }
-"""Rule -> the event of the cluster, and the drawn arguments."""
+"""Name of a rule -> the event of the cluster, and the strategies for its arguments."""
 
 
 @befalls(EVENTS)
 @befalls({name: (edits(change), draws) for name, (change, draws) in EDITS.items()})
 class Model(NodeRules):
-    """Random lives of a TApp, with the events of users."""
+    """Plays random lives of a TApp: the rules of users, the API server and Metacontroller.
+
+    The rules of kubelets and nodes are inherited.
+    """
 
     @initialize(
         spec=specs.tapps(),
@@ -205,7 +213,9 @@ class Model(NodeRules):
 
     @rule(image=specs.good_images, seconds=st.sampled_from([2.0, 7.0, 30.0]), wait=waits)
     def roll_in_peace(self, image: str, seconds: float, wait: float) -> None:
-        """Starts a rollout after a time without faults, so that pods leave their Services."""
+        """Starts a rollout after a time without faults, so that pods have time to leave their
+        Services.
+        """
         self.world.calm()
         self.world.run(40.0)
         self.world.edit(lambda spec: specs.set_images(spec, image))
@@ -218,10 +228,9 @@ class Model(NodeRules):
         wait=waits,
     )
     def roll_back_in_the_middle(self, rolled: list[str], seconds: float, wait: float) -> None:
-        """Rolls back while some kubelets still stop the container of the old image.
+        """Rolls back while some kubelets are still stopping the container with the old image.
 
-        Those pods have the wanted image in their spec again, and their kubelets have not seen that
-        yet.
+        The spec of those pods has the wanted image again, which their kubelets have not seen yet.
         """
         self.world.calm()
         for image, lasts in zip(rolled, (60.0, seconds), strict=False):
@@ -317,7 +326,10 @@ class Model(NodeRules):
     def whose_turn(  # noqa: PLR0913, PLR0917 - one draw each
         self, name: str, order: str | None, text: str | None, id: int, own: bool, wait: float
     ) -> None:
-        """Changes `updateStrategy.order`, and the update priority of a template or a pod."""
+        """Changes which instance is updated first.
+
+        Sets `updateStrategy.order` and the update priority of a template or, with `own`, of a pod.
+        """
         self.world.edit(lambda spec: specs.put(spec["updateStrategy"], "order", order))
         if own and text is not None:
             self.world.annotate(id, specs.PRIORITY, text)
@@ -340,7 +352,7 @@ class Model(NodeRules):
     def roll_so_far(
         self, name: str, image: str, partition: int | str | None, id: int, wait: float
     ) -> None:
-        """Starts a rollout with a partition, and deletes a pod."""
+        """Starts a rollout that a partition limits, and deletes the pod of an instance."""
 
         def change(spec: Document) -> None:
             specs.set_image(spec, name, image)
@@ -413,9 +425,10 @@ class Model(NodeRules):
         self._pass(wait)
 
     def teardown(self) -> None:
-        """Ends all faults and repairs the spec.
+        """Ends a life: ends all faults and repairs the spec.
 
-        The TApp must reach its goal, and then nothing may change.
+        The TApp must reach its spec, and then nothing may be written. In some lives the TApp is
+        deleted in the end.
         """
         if self.cluster is None:
             return
@@ -429,7 +442,9 @@ class Model(NodeRules):
             self.totals["syncs"] += self.cluster.syncs
 
     def _lost_at_end(self) -> list[str]:
-        """Returns a node that stops reporting before the deletion, if its pods can leave it."""
+        """Returns the nodes that stop reporting before the TApp is deleted; empty if pods must not
+        move.
+        """
         spec = self.world.spec
         moves = spec.get("forceDeletePod") and not spec.get("neverMigrate")
         return ["node-1"] if moves else []

@@ -1,4 +1,6 @@
-"""The rules of the model for kubelets and nodes."""
+"""Defines the rules of the model for kubelets and nodes, and how a table of events becomes
+rules.
+"""
 
 from __future__ import annotations
 
@@ -23,11 +25,13 @@ Machine = TypeVar("Machine", bound=type[RuleBasedStateMachine])
 
 
 def befalls(events: dict[str, tuple[Callable[..., object], Draws]]) -> Callable[[Machine], Machine]:
-    """Returns a decorator that adds rules to a machine: each is an event, followed by some time.
+    """Returns a decorator that adds a rule to a state machine for each event of a table.
+
+    After its event, a rule lets a random time pass.
 
     Args:
-        events: name of the rule -> (a method of `Cluster` or a function of a cluster, and the
-            arguments to draw).
+        events: name of the rule -> the event, which is a method of `Cluster` or a function of a
+            cluster, and the strategies for its arguments.
     """
 
     def with_rules(machine: Machine) -> Machine:
@@ -48,7 +52,7 @@ def _rule(name: str, happens: Callable[..., object], draws: Draws) -> Any:
 
 
 def edits(change: Callable[..., None]) -> Callable[..., None]:
-    """Returns an event that changes the spec with the function `change`."""
+    """Returns an event that changes the TApp's spec with the function `change`."""
     return lambda cluster, **drawn: cluster.edit(lambda spec: change(spec, **drawn))
 
 
@@ -84,10 +88,10 @@ EVENTS: dict[str, tuple[Callable[..., object], Draws]] = {
 
 @befalls(EVENTS)
 class NodeRules(RuleBasedStateMachine):
-    """Random lives of a TApp, with the events of kubelets and nodes."""
+    """Plays random lives of a TApp: the rules of kubelets and nodes."""
 
     totals: ClassVar[Counter[str]] = Counter()
-    """Counters over all runs: steps, lives, and the judge's counts."""
+    """Counters over all lives of a process: steps, lives, syncs, and the counts of the judges."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -143,7 +147,10 @@ class NodeRules(RuleBasedStateMachine):
     def nodes_are_silent_for_long(
         self, numbers: set[int], apart: float, seconds: float, stay_lost: bool, wait: float
     ) -> None:
-        """Several nodes stop reporting at the same time, or one after the other."""
+        """Makes several nodes stop reporting, `apart` seconds after each other.
+
+        After `seconds` seconds they report again, unless `stay_lost` is True.
+        """
         for number in sorted(numbers):
             self.world.lose_nodes(f"node-{number}")
             self.world.run(apart)

@@ -1,7 +1,8 @@
-"""The component resize in the model: the service's own `Resizer`, and a faulty API server.
+"""Simulates the component resize in the model: the service's own `Resizer`, and a faulty API
+server.
 
-The clock of the cluster replaces the thread of the `Resizer`. A PATCH is sent a moment after the
-sync, and then arrives, is lost, or is refused.
+The simulated clock replaces the thread of the `Resizer`. A PATCH is sent a moment after the sync,
+and then arrives, is lost, or is refused.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ FAULTS = ("refused", "lost", "answer lost")
 
 
 class SteppedResizer(Resizer):
-    """A `Resizer` without a thread; `send` empties its queue."""
+    """A `Resizer` without a thread: a call of `send` sends the PATCHes in its queue."""
 
     def _ensure_thread(self) -> None:
         if self._pid != os.getpid():
@@ -32,34 +33,38 @@ class SteppedResizer(Resizer):
             self._stopped, self._pid = False, os.getpid()
 
     def send(self) -> None:
-        """Sends the waiting PATCHes to the API server."""
+        """Sends all PATCHes in the queue to the API server."""
         if self._pid:
             self._queue.put(None)
             self._run()
 
 
 class Component:
-    """Workers that share the syncs of one TApp, and their API server."""
+    """Simulates two workers of the service that share the syncs of one TApp, and the API server's
+    faults.
+    """
 
     def __init__(self, world: World, judge: ResizeJudge) -> None:
         self.pause = 0.05
-        """Seconds that a PATCH waits in its queue."""
+        """Seconds that a PATCH waits in the queue before it is sent."""
         self.late = 0.0
-        """Seconds that a PATCH needs to arrive."""
+        """Seconds that a PATCH needs to arrive at the API server."""
         self.faults: list[str] = []
-        """Faults of the next PATCHes."""
+        """Faults of the next PATCHes, each one of `FAULTS`; the last of the list comes first."""
         self._world = world
         self._judge = judge
         self._asked = 0
         self.restart()
 
     def restart(self) -> None:
-        """Replaces the processes, so that waiting PATCHes and all memory are lost."""
+        """Replaces the workers' processes, so that PATCHes in queues and everything in memory are
+        lost.
+        """
         clock = self._world.clock
         self._workers = [SteppedResizer(self.resize, clock=lambda: clock.now) for _ in range(2)]
 
     def ask(self, plan: Plan) -> None:
-        """Passes the plan of a sync to the worker that handled the sync."""
+        """Passes the plan of a sync to the worker that handled the sync; the workers take turns."""
         for patch in patches(plan):
             self._judge.ask(patch)
         self._asked += 1
@@ -68,7 +73,10 @@ class Component:
         self._world.clock.after(self.pause, worker.send)
 
     def resize(self, namespace: str, name: str, patch: Document) -> bool:
-        """Patches a pod, like `hooks.service.cluster.Cluster.resize`."""
+        """Patches a pod as `hooks.service.cluster.Cluster.resize` does, or fails as `faults` says.
+
+        Returns False if the pod has changed in the meantime (409 Conflict).
+        """
         fault = self.faults.pop() if self.faults else ""
         if self.late and not fault:
             self._world.clock.after(self.late, lambda: self._tried(namespace, name, patch))

@@ -1,7 +1,8 @@
 """Judges the PATCHes with which the component resize changes the resources of pods.
 
 - A PATCH is sent only with `resources: InPlace`, if the TApp is not paused and the component is
-  installed. It sets the resources of the template of its sync, and never those that the pod has.
+  installed. It sets the resources of the template that its sync saw, and the pod must not have them
+  already.
 - A PATCH uses budget, whether or not a container restarts (`judge.py`), until the kubelet has done
   the resize and the pod serves.
 - A pod is replaced because of its resources only if the API server, its kubelet or its history
@@ -30,7 +31,9 @@ Document = dict[str, Any]
 
 
 class ResizeJudge:
-    """The resizes of one TApp's pods."""
+    """Judges the resizes of the pods of one TApp, and knows which sync has decided on each of
+    them.
+    """
 
     def __init__(self, world: World, name: str, counts: Counter[str]) -> None:
         self.installed = False
@@ -38,11 +41,14 @@ class ResizeJudge:
         self.troubled = False
         """True if a kubelet or the API server has ever failed a resize."""
         self.touched: set[str] = set()
-        """Uids of pods that have been resized, by the service or others."""
+        """Uids of the pods that the service or somebody else has resized."""
         self.snapshot: Snapshot | None = None
-        """The sync that is being handled."""
+        """The sync that is being handled; None before the first sync."""
         self.found: list[str] = []
-        """Violations, stored because the sender would swallow an exception."""
+        """Messages of violations that were found while a PATCH was sent.
+
+        They are stored because the sender would catch an exception.
+        """
         self._world = world
         self._name = name
         self._counts = counts
@@ -50,7 +56,7 @@ class ResizeJudge:
         self._sent: dict[int, Snapshot] = {}
 
     def ask(self, patch: Patch) -> None:
-        """Records that a sync has decided on a PATCH."""
+        """Records that the current sync has decided on a PATCH."""
         if self.snapshot is not None:
             self._decided.setdefault(_key(patch.document), self.snapshot)
 
@@ -60,22 +66,26 @@ class ResizeJudge:
             self.found.append(f"P5: the resize of {name} is refused: {error}")
 
     def sent(self, patch: Document, pod: Document) -> None:
-        """Records that the API server has accepted a PATCH."""
+        """Records that the API server has accepted a PATCH; `pod` is the pod after the PATCH."""
         self._sent[int(pod["metadata"]["resourceVersion"])] = self._decided[_key(patch)]
         self.touched.add(pod["metadata"]["uid"])
 
     def decided_on(self, revision: int) -> Snapshot | None:
-        """Returns the sync that has decided on this change of a pod, or None if no resize made it.
+        """Returns the sync that has decided on the PATCH with this resourceVersion.
 
-        Raises:
-            ViolationError: an earlier violation was stored.
+        Returns None if no PATCH of the service has made this change. Raises ViolationError if a
+        violation was found while a PATCH was sent.
         """
         if self.found:
             raise ViolationError(self.found[0])
         return self._sent.pop(revision, None)
 
     def check(self, old: Document, new: Document, snapshot: Snapshot) -> bool:
-        """Judges a resize; returns True if a container restarts for it."""
+        """Judges the change of a pod by a PATCH; returns True if its resizePolicy restarts a
+        container.
+
+        `snapshot` is the sync that has decided on the PATCH.
+        """
         name, spec = old["metadata"]["name"], snapshot.spec
         if resources_mode(spec) != "InPlace" or spec["updateStrategy"].get("paused"):
             raise ViolationError(f"P4: {name} is resized, and its strategy says something else")
@@ -95,21 +105,30 @@ class ResizeJudge:
         return bool(again)
 
     def is_under_way(self, pod: Document) -> bool:
-        """Returns True if the pod's containers do not have the spec's resources yet."""
+        """Returns True if the pod's containers do not run with the resources of the pod's spec
+        yet.
+        """
         worker = self._world.kubelet.worker(pod)
         return worker is not None and bool(worker.local.containers_to_resize)
 
     @property
     def kubelets_do(self) -> bool:
-        """True if kubelets support resizes."""
+        """True if the kubelets of the cluster support resizes."""
         return self._world.kubelet.levers.resizes
 
     def counts_on(self, snapshot: Snapshot) -> bool:
-        """Returns True if the sync with this snapshot could rely on resizes."""
+        """Returns True if the sync with this snapshot could assume that resizes are possible."""
         return self.installed and self.kubelets_do and resources_mode(snapshot.spec) == "InPlace"
 
     def check_replaced(self, made_of: str, pod: Document, body: Document, sight: Snapshot) -> None:
-        """Checks that a pod was not replaced although it could have been resized."""
+        """Raises ViolationError if a pod is replaced although it could have been resized.
+
+        Args:
+            made_of: the template that the pod was created from, as text.
+            pod: the pod as the sync saw it.
+            body: the current template.
+            sight: the sync that has decided on the replacement.
+        """
         if self.troubled or not self.counts_on(sight):
             return
         before = containers(json.loads(made_of)["spec"])
@@ -129,7 +148,9 @@ class ResizeJudge:
 
 
 def is_resizable(pod: Document, body: Document) -> bool:
-    """Returns True if the API server would accept the resources of a template for a pod."""
+    """Returns True if the API server would accept the resources of the template `body` for a
+    pod.
+    """
     wanted = containers(body["spec"])
     spec = dict(pod["spec"])
     for section in ("initContainers", "containers"):
@@ -157,7 +178,9 @@ def _memory(container: Document) -> int:
 
 
 def _restarts(before: Document, after: Document) -> bool:
-    """Returns True if a container's resizePolicy restarts it for this change."""
+    """Returns True if a container's resizePolicy restarts the container for this change of
+    resources.
+    """
     policies = {
         each["resourceName"]
         for each in after.get("resizePolicy") or []

@@ -1,4 +1,6 @@
-"""A cluster in which everything is available, and short steps for tests of the budget."""
+"""Builds a cluster in which all instances are available, for tests of the budget, and makes small
+steps.
+"""
 
 from tests.builders import template
 from tests.model import specs
@@ -6,7 +8,10 @@ from tests.model.cluster import Cluster
 
 
 def at_rest(replicas: int = 4, **more: object) -> Cluster:
-    """Returns a settled TApp with `maxUnavailable: 1`, whose instances are all available."""
+    """Returns a cluster with a TApp of `replicas` instances that are all available.
+
+    The TApp has `maxUnavailable: 1` and three templates. `more` has further fields of its spec.
+    """
     spec = {
         "replicas": replicas,
         "template": template("app:1"),
@@ -21,7 +26,9 @@ def at_rest(replicas: int = 4, **more: object) -> Cluster:
 
 
 def restart_all(cluster: Cluster, value: str = "a") -> None:
-    """Changes an environment variable of the template, so that every pod has to be replaced."""
+    """Changes an environment variable of the default template, so that all its pods have to be
+    replaced.
+    """
     cluster.edit(lambda spec: specs.set_env(spec, "default", value))
 
 

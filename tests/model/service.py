@@ -1,4 +1,7 @@
-"""The service that the model calls, and the admission policies of its clusters."""
+"""Provides the service that the model calls, and the admission policies of its clusters.
+
+The service runs in this process. `CheckedHook` checks each of its responses.
+"""
 
 from __future__ import annotations
 
@@ -24,12 +27,12 @@ _now: list[Callable[[], float]] = []
 
 
 def set_clock(clock: Callable[[], float]) -> None:
-    """Makes the service use the clock of the current cluster."""
+    """Makes the service use this clock, which is the clock of the current cluster."""
     _now[:] = [clock]
 
 
 def now() -> float:
-    """Returns the time of the current cluster in seconds since the epoch."""
+    """Returns the current time of the simulated cluster, in seconds since the epoch."""
     return _now[-1]()
 
 
@@ -37,7 +40,9 @@ _ask: list[Callable[[Plan], None]] = []
 
 
 def set_resizer(ask: Callable[[Plan], None]) -> None:
-    """Makes the service pass plans to the component resize of the current cluster."""
+    """Makes the service pass its plans to `ask`, which belongs to the resize component of the
+    current cluster.
+    """
     _ask[:] = [ask]
 
 
@@ -47,9 +52,10 @@ def _hand_over(plan: Plan) -> None:
 
 @cache
 def service(keep_finished: bool, resize: bool) -> WsgiHook:
-    """Returns the service.
+    """Returns the service with these settings.
 
-    All lives share it, because it keeps no state that changes decisions.
+    All lives share the service, because it keeps no state that changes decisions. `keep_finished`
+    is its setting `delete_pod_after_app_finish`, and `resize` turns the component resize on.
     """
     settings = Settings(log_level="ERROR", delete_pod_after_app_finish=keep_finished, resize=resize)
     ask = _hand_over if resize else None
@@ -57,7 +63,12 @@ def service(keep_finished: bool, resize: bool) -> WsgiHook:
 
 
 class CheckedHook:
-    """Passes calls on to the service, and checks all invariants of each response."""
+    """Passes calls on to the service `inner`, and checks all invariants of each response.
+
+    Attributes:
+        inner: the service.
+        syncs: the number of syncs so far.
+    """
 
     def __init__(self, inner: HookClient) -> None:
         self.inner = inner
@@ -93,7 +104,9 @@ class CheckedHook:
         return answer
 
     def _check_status(self, observed: Document, answer: Document) -> None:
-        """Checks that a written status contains the whole observed status."""
+        """Checks that the status for a pod contains all fields and conditions of the observed
+        status.
+        """
         lost = observed.keys() - answer["status"].keys()
         types = [
             [item["type"] for item in status.get("conditions") or []]
@@ -103,7 +116,9 @@ class CheckedHook:
             raise ViolationError(f"P7: {observed} is to become {answer['status']}")
 
     def _account(self, url: str, body: bytes, seconds: float) -> str:
-        """Describes the decisions with their reasons, and the observed pods, for a person."""
+        """Describes the decisions of a call with their reasons, and the pods, for the message of a
+        violation.
+        """
         plan = json.loads(self.inner.post(url.removesuffix("sync") + "plan", body, seconds).body)
         lines = [f"{item['id']}: {item['action']} {item['message']}" for item in plan["instances"]]
         pods = json.loads(body)["children"]["Pod.v1"].values()

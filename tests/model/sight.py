@@ -1,4 +1,6 @@
-"""The records of the judge: snapshots of syncs, and instances that updates made unavailable."""
+"""Defines the records of the judge: the snapshot of a sync, and the outage that an update has
+caused.
+"""
 
 from __future__ import annotations
 
@@ -31,34 +33,48 @@ Document = dict[str, Any]
 
 @dataclass
 class Snapshot:
-    """The request of one sync and its response."""
+    """What one sync could know and has decided: its request and its response.
+
+    Attributes:
+        request: the request of the sync.
+        time: the time of the request on the simulated clock, in seconds.
+        spec: the TApp's spec in the request.
+        running: the numbers of the instances that should run.
+        pods_are_older: True if the pods of the request are older than its TApp.
+        pods: the pods of the request, by name.
+        call: the call of the hook.
+    """
 
     request: Document
     time: float
     spec: Document
     running: set[int]
     available: set[int]
-    """Instances that the snapshot shows as available."""
+    """Instances that the request shows as available."""
     taken: set[int]
-    """Instances that serve, and that the snapshot shows as available or on a silent node."""
+    """Instances that serve, and that the request shows as available or on a silent node."""
     pods_are_older: bool
     pods: dict[str, Document]
     call: HookCall
 
     @cached_property
     def status(self) -> Document:
-        """The status in the response of the sync."""
+        """The TApp's status in the response of the sync."""
         found: Document = self.call.response.get("status") or {}
         return found
 
     @cached_property
     def kept(self) -> set[int]:
-        """Instances that the response keeps at an older revision."""
+        """Numbers of the instances that the response keeps at an older revision."""
         newest = self.status.get("updateRevision")
         return {id for id, revision in kept_in(self.status).items() if revision != newest}
 
     def template(self, id: int) -> Document | None:
-        """Returns the template of an instance, or for a kept instance that of its revision."""
+        """Returns the template that an instance has to run; for a kept instance, the one of its
+        revision.
+
+        Returns None if the template or the revision does not exist.
+        """
         return kept_template(self.request, self.status, id)
 
     @property
@@ -70,7 +86,9 @@ class Snapshot:
         return int(self.request["parent"]["metadata"]["resourceVersion"])
 
     def group(self, id: int) -> bool:
-        """Returns True if the instance is in the rolling group."""
+        """Returns True if the instance is in the rolling group, and False if it is in the force
+        group.
+        """
         return template_name(self.spec, id) == rolling_name(self.spec)
 
     def budget(self, *, rolling: bool) -> int:
@@ -82,7 +100,15 @@ class Snapshot:
 
 @dataclass
 class Outage:
-    """An instance that an update has made unavailable."""
+    """The time in which an instance does not serve because of an update.
+
+    Attributes:
+        snapshot: the sync that has decided on the update.
+        uid: the uid of the pod that was updated.
+        revision: the resourceVersion of the update.
+        was_available: True if the instance served before the update.
+        began: the time of the update on the simulated clock, in seconds.
+    """
 
     snapshot: Snapshot
     uid: str
@@ -90,9 +116,13 @@ class Outage:
     was_available: bool
     began: float
     recorded: int = 0
-    """The resourceVersion of the status that was written after the update."""
+    """The resourceVersion of the TApp's status that was written after the update; 0 if none was
+    written yet.
+    """
     is_resize: bool = False
-    """True if the outage lasts until the kubelet has done a resize, even if the instance serves."""
+    """True for a resize: the outage lasts until the kubelet has done the resize, even if the
+    instance serves.
+    """
 
     def is_seen_by(self, snapshot: Snapshot, name: str) -> bool:
         pod = snapshot.pods.get(name)
@@ -102,7 +132,7 @@ class Outage:
 
 
 def two_tags(pod: Document) -> bool:
-    """Returns True if a pod was updated before its first container ran.
+    """Returns True if the service has updated the pod before the pod's first container ran.
 
     The status may then have the wanted image name although another tag was started.
     """
@@ -127,13 +157,15 @@ def brief(pod: Document | None) -> str:
 
 
 def identity(pod: Document) -> str:
-    """Returns the uid and the revision label of a pod."""
+    """Returns the uid and the revision label of a pod as one text."""
     labels = pod["metadata"]["labels"]
     return f"{pod['metadata']['uid']} {labels.get('tapp_template_hash_key')}"
 
 
 def spoken(pod: Document) -> Document:
-    """Returns the parts of a pod that a template sets, without markers."""
+    """Returns the parts of a pod that its template sets, without the service's markers and
+    notes.
+    """
     notes = dict(pod["metadata"].get("annotations") or {})
     labels, spec = dict(pod["metadata"].get("labels") or {}), dict(pod["spec"])
     for key in (LAST_APPLIED, DRAIN, LOST, RECORD, *TOLD, *(key for key, _ in requests(pod))):
@@ -145,18 +177,25 @@ def spoken(pod: Document) -> Document:
 
 
 def requests(pod: Document) -> set[tuple[str, str]]:
-    """Returns the requests of users in a pod's annotations."""
+    """Returns the restarts that users have requested in a pod's annotations, as pairs of key and
+    value.
+    """
     notes = pod["metadata"].get("annotations") or {}
     return {(key, text) for key, text in notes.items() if key.startswith(RESTART_INSTANCE)}
 
 
 def body_of(body: Document, spec: Document) -> str:
-    """Returns a template as text, without resources if they are ignored."""
+    """Returns a template as text, so that equal templates have equal texts.
+
+    The resources of containers are left out if the spec ignores them.
+    """
     return json.dumps(_without_resources(body) if _ignores(spec) else body, sort_keys=True)
 
 
 def resources_mode(spec: Document) -> str | None:
-    """Returns how the TApp handles changed resources: `Ignore`, `InPlace`, or None."""
+    """Returns how a TApp handles changed resources: `Ignore`, `InPlace`, or None if the field is
+    not set.
+    """
     strategy = (spec.get("updateStrategy") or {}).get("inPlaceUpdateStrategy") or {}
     found: str | None = strategy.get("resources")
     return found
@@ -167,7 +206,10 @@ def _ignores(spec: Document) -> bool:
 
 
 def containers(spec: Document) -> dict[str, Document]:
-    """Returns the containers and native sidecars by name, whose resources may change."""
+    """Returns name -> container for the containers and native sidecars of a pod spec.
+
+    Other init containers are left out, because nobody can change their resources.
+    """
     sidecars = [
         one for one in spec.get("initContainers") or [] if one.get("restartPolicy") == "Always"
     ]
@@ -175,7 +217,7 @@ def containers(spec: Document) -> dict[str, Document]:
 
 
 def asked_for(container: Document) -> Document:
-    """Returns the resources of a container; a missing request is its limit."""
+    """Returns the resources of a container, where a missing request has the value of its limit."""
     found = container.get("resources") or {}
     requests = {**(found.get("limits") or {}), **(found.get("requests") or {})}
     return {**found, "requests": requests} if requests else {}
@@ -193,11 +235,17 @@ def _without_resources(body: Document) -> Document:
 
 
 def no_cause_to_restart(made_of: str, pod: Document, body: Document, snapshot: Snapshot) -> bool:
-    """Returns True if a template differs only in resources, and the pod need not restart for them.
+    """Returns True if the new template differs only in resources and the pod need not restart for
+    them.
 
-    `made_of` is the template that the pod was created from, `body` is the current one. The pod need
-    not restart if resources are ignored, or if it already has the new ones. If the pod was created
-    while resources counted, only a recorded revision can show this.
+    The pod need not restart if resources are ignored, or if it already has the new ones. If the pod
+    was created while resources counted, only a recorded revision can show this.
+
+    Args:
+        made_of: the template that the pod was created from, as text.
+        pod: the pod.
+        body: the current template.
+        snapshot: the sync that has decided on the change.
     """
     if not resources_only(made_of, body):
         return False
@@ -206,7 +254,7 @@ def no_cause_to_restart(made_of: str, pod: Document, body: Document, snapshot: S
 
 
 def lacks_resources(pod: Document, body: Document) -> bool:
-    """Returns True if a pod has other resources than a template."""
+    """Returns True if a container of the pod has other resources than in the template `body`."""
     asked, given = (containers(one["spec"]) for one in (body, pod))
     return any(
         name in given and asked_for(each) != asked_for(given[name]) for name, each in asked.items()
@@ -214,22 +262,24 @@ def lacks_resources(pod: Document, body: Document) -> bool:
 
 
 def is_infeasible(pod: Document) -> bool:
-    """Returns True if the kubelet reports that it can never resize the pod."""
+    """Returns True if the kubelet reports that the pod's resize is infeasible on its node."""
     found = conditions(pod).get("PodResizePending", {})
     return found.get("reason") == "Infeasible"
 
 
 def resources_only(made_of: str, body: Document) -> bool:
-    """Returns True if two templates differ only in resources.
+    """Returns True if two templates are equal except for the resources of containers.
 
-    `made_of` is the template that the pod was created from.
+    `made_of` is the template that the pod was created from, as text; `body` is the current one.
     """
     bare, same = (_without_resources(each) for each in (json.loads(made_of), body))
     return bare == same
 
 
 def is_recorded(pod: Document, snapshot: Snapshot) -> bool:
-    """Returns True if the history in the sync's request contains the pod's revision."""
+    """Returns True if the request of the sync contains a ControllerRevision with the pod's
+    revision.
+    """
     label = pod["metadata"]["labels"]["tapp_template_hash_key"]
     records = snapshot.request["children"].get("ControllerRevision.apps/v1") or {}
     return any(

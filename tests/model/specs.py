@@ -1,4 +1,8 @@
-"""Random TApps, and edits of users."""
+"""Draws random TApps for the model, and provides the edits that users make.
+
+A function that begins with `set_` changes the spec in its first argument. `name` is the name of a
+template in the spec.
+"""
 
 from copy import deepcopy
 from typing import Any
@@ -11,28 +15,28 @@ Document = dict[str, Any]
 
 GOOD = ("app:1", "app:2", "app:3", "app:two")
 SAME = ("app:2", "app:two")
-"""Two tags of one image."""
+"""Two tags that name the same image."""
 OWN_IMAGE = "app:$(tapp.values.tag)"
 DEFAULTS = {"tag": "1", "tier": "x", "mode": "a"}
-"""Values of instances without own values."""
+"""`spec.defaultValues`: the values of instances that have no own values."""
 OWN = {"tag": ("1", "2", "3"), "tier": ("x", "y"), "mode": ("a", "b", "$(tapp.index)")}
-"""Values with which pods become Ready."""
+"""Key of a value -> texts with which pods become Ready."""
 own_values = st.sampled_from([(key, text) for key, texts in OWN.items() for text in (*texts, None)])
 SLOW = "app:3"
-"""Its readiness probe succeeds late, and its startup probe even later."""
+"""An image whose readiness probe succeeds late, and whose startup probe succeeds even later."""
 BAD, CRASHING, UNREADY = "bad:1", "crash:1", "unready:1"
 POOL = ("default", "blue", "green")
 TYPO = "bleu"
 MOST = 6
 HOOK = {"postStart": {"exec": {"command": ["true"]}}}
-"""A hook that takes time; the cluster sets the seconds for each image."""
+"""A postStart hook that takes time; the cluster sets the number of seconds for each image."""
 RESTART = "apps.tkestack.io/restart-in-place"
 PRIORITY = "apps.tkestack.io/update-priority"
 RESTART_INSTANCE = "apps.tkestack.io/restart-instance"
 _FIELD = {"apiVersion": "v1", "fieldPath": "metadata.labels['tier']"}
 TIER = {"name": "TIER", "valueFrom": {"fieldRef": _FIELD}}
 LIVENESS = {"exec": {"command": ["true"]}}
-"""A liveness probe, without which none can fail."""
+"""A liveness probe, which containers need so that an event can make it fail."""
 GATE = {"conditionType": "apps.tkestack.io/InPlaceUpdateReady"}
 
 images = st.sampled_from([*GOOD, *GOOD, BAD, CRASHING, UNREADY])
@@ -75,7 +79,7 @@ burstable = st.sampled_from(
         {"requests": {"cpu": "2", "memory": "32Mi"}},
     ]
 )
-"""Resources that most pods can be resized to, one after the other."""
+"""Resources in an order in which most pods can be resized from one to the next."""
 modes = st.sampled_from([None, "Ignore", "InPlace", "InPlace"])
 OWN_POLICIES = ["Always", "OnFailure", "Never"]
 CPU_RESTARTS = [{"resourceName": "cpu", "restartPolicy": "RestartContainer"}]
@@ -100,7 +104,9 @@ probes = st.one_of(
 
 @st.composite
 def templates(draw: st.DrawFn) -> Document:
-    """Draws a pod template with a container `app`, and sometimes more."""
+    """Draws a pod template with a container `app`, and sometimes with a sidecar or an init
+    container.
+    """
     container: Document = {"name": "app", "image": draw(good_images), "lifecycle": HOOK}
     spec: Document = {"containers": [container]}
     policy = draw(st.sampled_from(["", "", "Always", "OnFailure", "Never"]))
@@ -133,7 +139,7 @@ def templates(draw: st.DrawFn) -> Document:
 
 @st.composite
 def tapps(draw: st.DrawFn) -> Document:
-    """Draws the spec of a TApp."""
+    """Draws the spec of a TApp with three templates; most fields are set in some TApps only."""
     spec: Document = {
         "replicas": draw(st.integers(1, MOST)),
         "template": draw(templates()),
@@ -176,13 +182,13 @@ service_ports = st.sampled_from([80, 81, "8$(tapp.index)", None])
 
 
 def set_service(spec: Document, port: int | str | None) -> None:
-    """Sets the port of each instance's Service; None removes the Services."""
+    """Sets the port in the template of the instances' Services; None removes the Services."""
     template = {"spec": {"ports": [{"port": port}]}}
     put(spec, "serviceTemplate", None if port is None else template)
 
 
 def body_of(spec: Document, name: str) -> Document:
-    """Returns a named template of the spec, to be edited."""
+    """Returns the pod template with this name in the spec, not a copy, so that it can be edited."""
     body: Document = spec["template"] if name == "default" else spec["templatePool"][name]
     return body
 
@@ -192,13 +198,17 @@ def set_image(spec: Document, name: str, image: str) -> None:
 
 
 def set_images(spec: Document, image: str) -> None:
-    """Sets the same image in all templates."""
+    """Sets the image of the first container in all templates."""
     for name in POOL:
         set_image(spec, name, image)
 
 
 def roll_one_by_one(spec: Document, image: str) -> None:
-    """Gives four instances one plain template, and updates one instance at a time."""
+    """Gives all instances one plain template with this image, so that one instance is updated at a
+    time.
+
+    The TApp gets four instances.
+    """
     body: Document = {"containers": [{"name": "app", "image": image}]}
     spec.update(
         replicas=4,
@@ -212,7 +222,9 @@ def roll_one_by_one(spec: Document, image: str) -> None:
 
 
 def set_helper_image(spec: Document, name: str, tag: int) -> None:
-    """Changes the images of all containers except the application's."""
+    """Sets the tag of the images of all containers except the first one, which is the
+    application.
+    """
     body = body_of(spec, name)["spec"]
     for helper in (*body["containers"][1:], *body.get("initContainers", [])):
         helper["image"] = f"{helper['image'].partition(':')[0]}:{tag}"
@@ -239,29 +251,31 @@ def set_gate(spec: Document, name: str, *, has_gate: bool) -> None:
 
 
 def set_grace(spec: Document, seconds: int) -> None:
-    """Sets the seconds for which an instance leaves its Services before an update in place."""
+    """Sets the seconds that a pod spends outside its Services before an update in place."""
     spec["updateStrategy"].setdefault("inPlaceUpdateStrategy", {})["gracePeriodSeconds"] = seconds
 
 
 def set_pre_pull(spec: Document, *, pulls: bool) -> None:
-    """Sets whether new images are pulled before a container stops."""
+    """Sets whether nodes pull new images before an update stops a container."""
     spec["updateStrategy"].setdefault("inPlaceUpdateStrategy", {})["prePull"] = pulls
 
 
 def set_resources(spec: Document, name: str, size: Document | None, *, helper: bool) -> None:
-    """Changes the resources of the application, or of the last container."""
+    """Sets the resources of the first container or, with `helper`, of the last one; None removes
+    them.
+    """
     for container in body_of(spec, name)["spec"]["containers"][-1 if helper else 0 :][:1]:
         put(container, "resources", deepcopy(size))
 
 
 def set_mode(spec: Document, mode: str | None) -> None:
-    """Sets `resources` of the update strategy: how changed resources are handled."""
+    """Sets how the TApp handles changed resources: `Ignore`, `InPlace`, or None for the default."""
     strategy = spec["updateStrategy"].setdefault("inPlaceUpdateStrategy", {})
     strategy["resources"] = mode
 
 
 def put(where: Document, key: str, value: object) -> None:
-    """Sets a field; None removes it."""
+    """Sets the field `key` of the object `where`; None removes the field."""
     if value is None:
         where.pop(key, None)
     else:
@@ -273,7 +287,11 @@ def set_label(spec: Document, name: str, value: str | None) -> None:
 
 
 def set_own(spec: Document, name: str, where: str) -> None:
-    """Puts a placeholder for a per-instance value into the image, the label, or the environment."""
+    """Puts a placeholder for a per-instance value into a template.
+
+    `where` is the key of the value: `tag` puts it into the image, `tier` into the label, any other
+    key into the environment.
+    """
     value = f"$(tapp.values.{where})"
     if where == "tag":
         set_image(spec, name, OWN_IMAGE)
@@ -284,29 +302,39 @@ def set_own(spec: Document, name: str, where: str) -> None:
 
 
 def set_value(spec: Document, id: int, where: str, value: str | None) -> None:
-    """Sets a per-instance value of one instance; None removes it."""
+    """Sets the per-instance value with the key `where` of one instance; None removes the value."""
     put(spec.setdefault("values", {}).setdefault(str(id), {}), where, value)
 
 
 def set_restart(spec: Document, name: str, container: str, text: str | None) -> None:
-    """Requests a restart in place of a container, or of all if `container` is empty."""
+    """Requests a restart in place of a template's container; "" stands for all containers.
+
+    `text` is the value of the annotation, of which each new value is a new request; None removes
+    it.
+    """
     asked = body_of(spec, name)["metadata"].setdefault("annotations", {})
     put(asked, f"{RESTART}.{container}" if container else RESTART, text)
 
 
 def set_hold_limits(spec: Document, updates: int | None, deletions: int | None) -> None:
-    """Sets the time limits of holds."""
+    """Sets the seconds after which holds no longer prevent updates and deletions; None removes a
+    limit.
+    """
     put(spec["updateStrategy"], "holdTimeoutSeconds", updates)
     put(spec, "deletionHoldTimeoutSeconds", deletions)
 
 
 def set_priority(spec: Document, name: str, text: str | None) -> None:
-    """Sets the update priority of the instances of a template."""
+    """Sets the update priority of the instances of a template; None removes it."""
     put(body_of(spec, name)["metadata"].setdefault("annotations", {}), PRIORITY, text)
 
 
 def repair(spec: Document) -> None:
-    """Repairs the spec as a user would: every template exists, and every image can be pulled."""
+    """Repairs a spec as a user would: afterwards every template exists, and every image can be
+    pulled.
+
+    The partition is removed and the rollout is not paused.
+    """
     pool = spec.setdefault("templatePool", {})
     for name in POOL[1:]:
         pool.setdefault(name, deepcopy(spec["template"]))

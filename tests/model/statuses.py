@@ -1,16 +1,21 @@
-"""Judges the writes of pod statuses, and the markers that request them.
+"""Judges the writes of pod statuses, and the writes of the annotations that request them.
+
+The service cannot write a pod's status itself. It writes a *marker*, an annotation on the pod, and
+the DecoratorController then writes the status. A *drain* is the marker that makes a pod leave its
+Services before an update. The marker of a lost node sets the pod to Failed.
 
 The judge uses the truth of the cluster: the state of the API server at the moment of a write, the
 nodes that really report, the processes that really run. It never uses the hook's opinion.
 
-- No image of a pod with a gate and a grace period changes while the pod is Ready, which its
-  Services follow. There is no exception: both are in the pod, and the write is based on its
+- No image of a pod with a readiness gate and a grace period changes while the pod is Ready, which
+  its Services follow. There is no exception: both are in the pod, and the write is based on its
   version.
 - A gate is opened only if no drain is requested and the processes run the wanted images.
 - A pod is set to Failed only while its node has not reported since the marker was written. A node
   may have returned in the moment that its kubelet needs to write the pod (`excused: back just now`:
   the pod is still silent, and the write is based on its version).
-- A marker is written only if the sync saw a silent pod, for long enough, and no guard.
+- A marker of a lost node is written only if the sync saw a silent pod, for long enough, and no
+  guard. The *guard* prevents markers while most nodes are silent.
 - A silent pod of a TApp whose pods may be moved is not deleted before it is set to Failed; only the
   deletion of a TApp does not wait for the guard.
 - While most nodes are silent no pod is moved, with one exception that no response to a single
@@ -51,14 +56,21 @@ from tests.reading import (
 Document = dict[str, Any]
 
 DEFAULT_LIMIT = 300
+"""Seconds after which a silent node is lost, unless the TApp has an annotation with another
+limit.
+"""
 MOMENT = 1.0
-"""Seconds within which a kubelet that reports again has written its pods."""
+"""Seconds within which a kubelet that reports again has written the statuses of its pods."""
 SOON = 0.5
-"""Seconds within which a sync ends, in addition to its hook's time."""
+"""Seconds within which a sync ends, in addition to the time that the hook takes."""
 
 
 class StatusJudge:
-    """The markers and statuses of one TApp's pods; `pods` are its pods in the store, by name."""
+    """Judges the markers and statuses of the pods of one TApp.
+
+    `pods` are the TApp's pods in the store, by name; the owner of the judge keeps them up to date.
+    `truth` knows the running processes, and the judge adds to `counts`.
+    """
 
     def __init__(
         self, world: World, pods: dict[str, Document], truth: Truth, counts: Counter[str]
@@ -80,7 +92,7 @@ class StatusJudge:
             self._call, self._request = call, call.request
 
     def _on_event(self, event: Event) -> None:
-        """Stores when a node reports again after it was silent."""
+        """Stores the time at which a node reports again after it was silent."""
         if event.kind.name == "Node" and event.new is not None:
             is_ready = conditions(event.new).get("Ready", {}).get("status") == "True"
             if is_ready and event.old is not None:
@@ -93,7 +105,9 @@ class StatusJudge:
     # Judging.
 
     def check(self, event: Event, verbs: set[str]) -> None:
-        """Judges a change of a pod that Metacontroller has written with these verbs."""
+        """Judges a change of a pod that Metacontroller has written; `verbs` are the verbs of its
+        writes.
+        """
         old, new = event.old, event.new
         if old is None or old["metadata"].get("deletionTimestamp"):
             return
@@ -106,7 +120,7 @@ class StatusJudge:
             self._check_update(old, new)
 
     def _check_update(self, old: Document, new: Document) -> None:
-        """Judges a write of the CompositeController: images, and markers."""
+        """Judges a write of the CompositeController to a pod: changed images, and markers."""
         name, spec = old["metadata"]["name"], self._request["parent"]["spec"]
         strategy = (spec.get("updateStrategy") or {}).get("inPlaceUpdateStrategy") or {}
         grace = strategy.get("gracePeriodSeconds") or 0
@@ -125,7 +139,10 @@ class StatusJudge:
             self._counts["marks taken back"] += 1
 
     def _check_mark(self, old: Document, lost: str) -> None:
-        """Checks that a pod is marked as lost only after the limit and without the guard."""
+        """Checks that a pod is marked as lost only after the time limit and without the guard.
+
+        `lost` is the value of the marker: the time since which the node is silent.
+        """
         name, parent = old["metadata"]["name"], self._request["parent"]
         seen = observed(self._request, "Pod")
         since = silent_since(seen[name])
@@ -143,7 +160,9 @@ class StatusJudge:
         self._marked[old["metadata"]["uid"]] = self._world.clock.now
 
     def _check_status(self, old: Document, new: Document) -> None:
-        """Judges a write of the DecoratorController: a gate, or the end of a pod."""
+        """Judges a status that the DecoratorController has written: a readiness gate, or the phase
+        Failed.
+        """
         name, before, after = old["metadata"]["name"], conditions(old), conditions(new)
         if phase(new) != phase(old):
             self._check_failed(old, new)
@@ -168,7 +187,9 @@ class StatusJudge:
                     self._counts["gates closed on a pod that serves"] += 1
 
     def _check_failed(self, old: Document, new: Document) -> None:
-        """Checks that a pod is set to Failed only if its node is really lost."""
+        """Checks that the DecoratorController sets a pod to Failed only if the pod's node is really
+        lost.
+        """
         name, node, lost = old["metadata"]["name"], _node(old), note(old, LOST)
         since, status = silent_since(old), new["status"]
         if (status["phase"], status.get("reason")) != ("Failed", NODE_LOST):
@@ -186,7 +207,10 @@ class StatusJudge:
             self._check_guard(name)
 
     def _check_guard(self, name: str) -> None:
-        """Checks whether the sync could have known that most nodes are silent."""
+        """Checks a pod that is set to Failed while most nodes are silent.
+
+        Raises ViolationError if the sync could have known that most nodes are silent.
+        """
         call = self._call
         assert call is not None
         if call.error or not guarded(observed(self._request, "Pod").values()):
@@ -200,7 +224,9 @@ class StatusJudge:
         raise ViolationError(f"P2: {name} is made Failed though most nodes are silent")
 
     def _check_deletion(self, old: Document) -> None:
-        """Checks that no pod on a silent node is deleted, because it would stay Terminating."""
+        """Checks that a pod on a silent node is not deleted, because the pod would stay
+        Terminating.
+        """
         name, pods = old["metadata"]["name"], observed(self._request, "Pod")
         seen = pods.get(name)
         if seen is None or silent_since(seen) is None:
@@ -219,7 +245,7 @@ class StatusJudge:
         return EPOCH.timestamp() + time
 
     def _age(self, pod: Document) -> float:
-        """Returns the seconds since the pod was last Ready."""
+        """Returns the seconds since the last transition of the pod's condition Ready."""
         text = conditions(pod).get("Ready", {}).get("lastTransitionTime")
         now = self._unix(self._world.clock.now)
         return now - datetime.fromisoformat(text).timestamp() if text else now

@@ -1,6 +1,7 @@
-"""Promise P2 if caches are stale, and the cases in which it cannot hold.
+"""Tests promise P2 (the budget) with stale caches, and the cases in which it cannot hold.
 
-The module docstring of `judge.py` describes the promise and its exceptions.
+The module docstring of `judge.py` describes the promise and its exceptions, which the judge counts
+as `excused`. `taken` lists the instances that updates have made unavailable.
 """
 
 import pytest
@@ -14,7 +15,10 @@ from tests.reading import ready
 
 
 def test_stale_cache_of_any_age_selects_the_same_instances_while_the_spec_stays() -> None:
-    """The hook is called again and again while the watch of pods does not show the deletions."""
+    """Calls the hook again and again while the watch of pods does not show the first deletion.
+
+    The budget is one instance, so only instance 0 may be updated, whatever the age of the cache.
+    """
     cluster = at_rest()
     cluster.stall("Pod")
     restart_all(cluster)
@@ -27,9 +31,9 @@ def test_stale_cache_of_any_age_selects_the_same_instances_while_the_spec_stays(
 
 
 def test_new_spec_during_a_rollout_waits_until_the_watch_shows_the_deletions() -> None:
-    """The watch of TApps is faster than that of pods.
+    """Changes the spec while the cache shows the new TApp but not yet the deletion of pod 0.
 
-    By the new spec, instance 0 would need no update, and instance 1 would be updated.
+    By the new spec, instance 0 needs no update, so a hasty service would also update instance 1.
     """
     cluster = at_rest()
     cluster.edit(lambda spec: spec["templatePool"].update(old=template("app:1")))
@@ -46,9 +50,10 @@ def test_new_spec_during_a_rollout_waits_until_the_watch_shows_the_deletions() -
 
 
 def test_slow_watch_of_pods_may_exceed_the_budget_by_one_after_two_new_specs() -> None:
-    """The judge counts the exception `excused: other spec`.
+    """Shows the exception `excused: other spec`: two instances are out with a budget of one.
 
-    The request has a new status, and pods from before the deletions.
+    The request has a new status, and pods from before the deletions, so no service could know
+    better.
     """
     cluster = at_rest()
     cluster.stall("Pod")
@@ -70,7 +75,7 @@ def test_slow_watch_of_pods_may_exceed_the_budget_by_one_after_two_new_specs() -
 
 
 def recovers_while_the_hook_decides() -> Cluster:
-    """Returns a rollout in which instance 3 recovers before its deletion arrives.
+    """Returns a cluster in which instance 3 becomes available again before its deletion arrives.
 
     Instance 3 breaks, so the sync replaces it without the budget. The hook fails while instance 0,
     which was updated first, becomes available again.
@@ -97,7 +102,11 @@ def last_writes(cluster: Cluster) -> list[str]:
 
 
 def test_recovered_instance_that_is_being_deleted_frees_no_budget() -> None:
-    """The request does not show the deletion of the pod yet, but the status written with it."""
+    """Instance 3 is being deleted, so no other instance may be updated.
+
+    The request does not show the deletion of the pod yet, but shows the status that was written
+    with it.
+    """
     cluster = recovers_while_the_hook_decides()
     cluster.stall("Pod")
     cluster.run(1.0)
@@ -111,9 +120,9 @@ def test_recovered_instance_that_is_being_deleted_frees_no_budget() -> None:
 
 
 def test_recovered_instance_may_exceed_the_budget_by_one_if_both_watches_are_slow() -> None:
-    """The judge counts the exception `excused: came back`.
+    """Shows the exception `excused: came back`: two instances are out with a budget of one.
 
-    The request shows neither the deletion of the pod nor the status written with it.
+    The request shows neither the deletion of the pod nor the status that was written with it.
     """
     cluster = recovers_while_the_hook_decides()
     cluster.stall("Pod")
@@ -128,7 +137,7 @@ def test_recovered_instance_may_exceed_the_budget_by_one_if_both_watches_are_slo
 
 
 def test_judge_reports_an_update_beyond_the_budget() -> None:
-    """The judge reports an update of a second instance, also if no hook has requested it."""
+    """Deletes a second pod in the name of Metacontroller and expects that the judge reports it."""
     cluster = at_rest()
     restart_all(cluster)
     cluster.run(0.3)

@@ -1,4 +1,4 @@
-"""A few random lives in every test run; `python -m tests.model` plays many."""
+"""Plays a few random lives of a TApp in every test run; `python -m tests.model` plays many."""
 
 import os
 
@@ -13,7 +13,7 @@ LENGTH = 40
 
 
 def test_random_lives_keep_all_promises() -> None:
-    """P1 to P6 and P8 hold after every step, P3 at the end of each life."""
+    """Checks P1, P2, P4 to P6 and P8 after every step of a life, and P3 at its end."""
     chosen = settings(
         max_examples=max(1, STEPS // LENGTH),
         stateful_step_count=LENGTH,
@@ -27,7 +27,10 @@ def test_random_lives_keep_all_promises() -> None:
 
 
 def test_life_is_repeated_by_its_seed() -> None:
-    """A violation that the long run reports with its seed can be looked into."""
+    """Plays the same seed twice and compares the counters.
+
+    So a developer can repeat a violation that the long run reports with its seed.
+    """
     Model.totals.clear()
     short = settings(max_examples=2, stateful_step_count=10, deadline=None, database=None)
     counts = []

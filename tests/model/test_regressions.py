@@ -1,4 +1,6 @@
-"""Violations that the model has found, each with the shortest sequence of events that shows it."""
+"""Repeats violations that the model has found, each with the shortest sequence of events that shows
+it.
+"""
 
 import pytest
 
@@ -38,9 +40,10 @@ def test_pod_whose_deletion_failed_waits_for_the_budget_again() -> None:
 
 
 def test_pod_with_an_ended_and_a_running_container_uses_the_budget_until_it_is_deleted() -> None:
-    """With OnFailure, one container of the pod has succeeded and another one runs.
+    """Ends one of two containers of a pod with the restart policy OnFailure, and then changes the
+    spec.
 
-    Such a pod never becomes Ready again, and has not finished.
+    Such a pod never becomes Ready again, and has not finished, so the rollout waits for it.
     """
     cluster = at_rest(3)
     body = cluster.spec["template"]
@@ -62,7 +65,10 @@ def test_pod_with_an_ended_and_a_running_container_uses_the_budget_until_it_is_d
 
 
 def test_container_that_would_crash_while_it_is_being_stopped_stops_once() -> None:
-    """The simulated kubelet handled the container again and again, and time did not pass."""
+    """Stops a container of the simulator that is due to crash during its stop.
+
+    The simulated kubelet once handled this container again and again, and time did not pass.
+    """
     cluster = at_rest(1)
     cluster.world.kubelet.levers.crash_seconds = 5.0
     cluster.edit(lambda spec: specs.set_image(spec, "default", specs.CRASHING))
@@ -75,9 +81,10 @@ def test_container_that_would_crash_while_it_is_being_stopped_stops_once() -> No
 
 @pytest.mark.parametrize("seconds", [7.0, 9.0, 12.0, 14.0])
 def test_rollback_waits_for_the_container_that_is_being_stopped(seconds: float) -> None:
-    """The container has the wanted image and is Ready.
+    """Rolls back while a kubelet still stops a container whose image is wanted again.
 
-    Its kubelet still stops it, because the kubelet has not seen the rollback yet.
+    The container is Ready, but stops soon, because the kubelet has not seen the rollback yet.
+    Meanwhile the judge checks the budget.
     """
     cluster = at_rest()
     cluster.set_stop(3.0, 137)
@@ -95,10 +102,10 @@ def test_rollback_waits_for_the_container_that_is_being_stopped(seconds: float) 
 
 
 def test_claim_that_is_being_deleted_is_gone_with_its_pod_although_its_instance_is_back() -> None:
-    """`replicas` was 0 for a moment, while the watch of pods did not show web-3.
+    """Sets `replicas` to 0 for a moment, while the watch of pods does not show web-3.
 
-    By `whenScaled: Delete` the claim of web-3 was deleted. The pod of web-3 was not deleted, and
-    the claim waits for that pod.
+    By `whenScaled: Delete` the claim of web-3 is deleted. The pod of web-3 is not deleted, and the
+    claim waits for that pod. Both go with the TApp.
     """
     policy = {"whenScaled": "Delete", "whenDeleted": "Retain"}
     claims = {"volumeClaimTemplates": [claim_template()]}
@@ -116,9 +123,11 @@ def test_claim_that_is_being_deleted_is_gone_with_its_pod_although_its_instance_
 
 
 def test_removed_label_is_removed_from_a_new_lean_pod_without_a_restart() -> None:
-    """The policy removes only the spec from the last-applied annotation.
+    """Removes a label from the template while pod 2 is new; the pod must lose the label and keep
+    running.
 
-    So the annotation still shows which labels came from the template.
+    With the admission policy `lean`, Metacontroller's last-applied annotation has no spec. So the
+    annotation still shows which labels came from the template.
     """
     spec = {**at_rest(2).spec, "template": template()}
     spec["template"]["metadata"]["labels"]["tier"] = "x"
@@ -136,10 +145,10 @@ def test_removed_label_is_removed_from_a_new_lean_pod_without_a_restart() -> Non
 
 
 def test_gate_that_was_opened_after_a_proof_by_time_stays_open() -> None:
-    """The update is to another tag of the same image, so only time proves it.
+    """Updates to another tag of the same image, so that only time proves the update.
 
-    When the kubelet reported the opened gate, the time used to start again. So the gate closed and
-    opened every half minute.
+    The report of the opened readiness gate by the kubelet once restarted this time, so the gate
+    closed and opened every half minute. Now each of the two pods closes its gate once.
     """
     spec = {**at_rest(2).spec, "template": template("app:2", readinessGates=[specs.GATE])}
     cluster = Cluster(spec)
@@ -151,7 +160,10 @@ def test_gate_that_was_opened_after_a_proof_by_time_stays_open() -> None:
 
 
 def probed(image: str, period: int) -> specs.Document:
-    """Returns a template with both probes, of which the readiness probe runs more often."""
+    """Returns a template with a startup probe and a readiness probe.
+
+    The startup probe runs every `period` seconds, and the readiness probe every second.
+    """
     body = template(image)
     probe = {"exec": {"command": ["true"]}, "failureThreshold": 30}
     startup, readiness = probe | {"periodSeconds": period}, probe | {"periodSeconds": 1}
@@ -165,9 +177,11 @@ def probed(image: str, period: int) -> specs.Document:
 def test_next_instance_waits_for_the_startup_probe_even_if_a_quick_readiness_probe_passes(
     period: int, hook: float
 ) -> None:
-    """The kubelet runs the startup probe only after the postStart hook has ended.
+    """Updates to an image with a postStart hook of `hook` seconds while the judge checks the
+    budget.
 
-    Until then Ready describes the previous container, so the next instance must not be updated.
+    The kubelet runs the startup probe only after the postStart hook has ended. Until then Ready
+    describes the previous container, so the next instance must not be updated.
     """
     cluster = at_rest(template=probed("app:1", period))
     cluster.world.kubelet.levers.ready_seconds_by_image[specs.SLOW] = 1.0

@@ -1,4 +1,4 @@
-"""Resizes in fixed sequences of events: the numbers that the judge counts."""
+"""Plays resizes in fixed sequences of events, and checks the numbers that the judge counts."""
 
 import pytest
 
@@ -10,7 +10,12 @@ SIZES = [{"requests": {"cpu": cpu, "memory": "16Mi"}} for cpu in ("1", "2")]
 
 
 def at_rest(*, restarts: bool, mode: str = "InPlace") -> Cluster:
-    """Returns a settled TApp of four instances with a readiness gate and `maxUnavailable: 1`."""
+    """Returns a cluster with a TApp of four available instances, a readiness gate and
+    `maxUnavailable: 1`.
+
+    `restarts` is True if a change of cpu restarts the container, and `mode` is the TApp's way to
+    handle changed resources.
+    """
     container = {"resources": SIZES[0], "resizePolicy": specs.CPU_RESTARTS if restarts else []}
     body = template("app:1", container=container, readinessGates=[specs.GATE])
     in_place = {"resources": mode, "gracePeriodSeconds": 1}

@@ -1,4 +1,7 @@
-"""The truth: the processes on the simulated nodes, whatever the pods' statuses say."""
+"""Knows the truth about the pods of a TApp: the processes on the simulated nodes.
+
+A pod's status may be older than the state of its processes, so the judges of the model ask `Truth`.
+"""
 
 from __future__ import annotations
 
@@ -14,17 +17,18 @@ Document = dict[str, Any]
 
 
 class Truth:
-    """The processes of one TApp's pods; `pods` are its pods in the store, by name."""
+    """Knows the processes of one TApp's pods; `pods` are the TApp's pods in the store, by name."""
 
     def __init__(self, world: World, pods: dict[str, Document]) -> None:
         self._world = world
         self._pods = pods
 
     def can_serve(self, name: str, spec: Document) -> bool:
-        """Returns True if every process runs the newest spec and has served for minReadySeconds.
+        """Returns True if each process of a pod runs the newest spec and has served for
+        minReadySeconds.
 
-        With a gate, a pod serves from the time when the gate is open and its kubelet has seen that,
-        and until the write that requests a drain.
+        A pod with a readiness gate serves from the time when the gate is open and its kubelet has
+        seen that. It serves until the write that makes the pod leave its Services.
         """
         pod, worker = self._pods.get(name), self._worker(name)
         if pod is None or worker is None or pod["metadata"].get("deletionTimestamp"):
@@ -42,23 +46,26 @@ class Truth:
         return now - floor(since) + 0.001 >= int(spec.get("minReadySeconds") or 0)
 
     def _is_drained(self, pod: Document) -> bool:
-        """Returns True if a pod with a gate is not in its Services, or has to leave them."""
+        """Returns True if a pod with a readiness gate is not in its Services, or is about to leave
+        them.
+        """
         if not gates(pod):
             return False
         looked = ready(pod) or pod["spec"].get("nodeName") in self._world.kubelet.lost_nodes
         return drains(pod) or not is_open(pod) or not looked
 
     def runs_wanted(self, pod: Document) -> bool:
-        """Returns True if every process of a pod runs the spec's image, and serves."""
+        """Returns True if each process of a pod runs the image of the pod's spec, and serves."""
         worker, wanted = self._world.kubelet.worker(pod), images(pod)
         if worker is None or not worker.local.can_serve(self._world.clock.now):
             return False
         return all(one.runs[0].image == wanted[one.name] for one in _needed(worker))
 
     def _from(self, worker: PodWorker, id: str) -> float:
-        """Returns the time since which the probes of a container pass; 0 if it has no probes.
+        """Returns the time since which the probes of a running container pass; 0 if it has no
+        probes.
 
-        `id` is the containerID.
+        `id` is the containerID of the container.
         """
         for one in _needed(worker):
             if one.runs and one.runs[0].id == id and one.probers:
@@ -66,7 +73,9 @@ class Truth:
         return 0.0
 
     def ended_by_update(self, name: str) -> bool:
-        """Returns True if a pod has ended and a main container ran an unwanted image."""
+        """Returns True if a pod has ended while a main container still ran an image that an update
+        replaces.
+        """
         pod, worker = self._pods.get(name), self._worker(name)
         if pod is None or worker is None or phase(pod) not in ("Succeeded", "Failed"):
             return False
@@ -74,7 +83,9 @@ class Truth:
         return any(one.runs and one.runs[0].image != wanted[one.name] for one in worker.local.mains)
 
     def account(self, name: str) -> str:
-        """Describes every container in a few words, for a person who investigates a violation."""
+        """Describes the last process of each container in a few words, for the message of a
+        violation.
+        """
         worker = self._worker(name)
         if worker is None:
             return "nothing"
