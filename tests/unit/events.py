@@ -1,4 +1,4 @@
-"""The events of a sync."""
+"""Computes the Kubernetes Events that a sync would report, without the HTTP service."""
 
 from hooks.wire.memo import Memo
 from hooks.wire.request import Request, world_of
@@ -14,7 +14,7 @@ MEMO = Memo(1 << 24)
 
 
 def events_of(world: World, request: Document | None = None) -> list[Event]:
-    """Returns the events of a sync of this world."""
+    """Returns the Events of a sync: of the world's next request, or of `request` if it is given."""
     asked = Request(as_sent(request or world.request()), TApp, MEMO)
     decided = make_plan(world_of(asked), Options(), world.hook.now)
     return events(decided, conditions_of(decided))

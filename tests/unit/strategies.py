@@ -1,4 +1,7 @@
-"""Random TApps for the property tests: specs that users might write, and pods in any state."""
+"""Draws random TApps for the property tests: specs that users might write, and pods in any state.
+
+`worlds` is the entry point.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -20,7 +23,10 @@ MESH: Policy = inject_sidecar({"name": "mesh", "image": "mesh:9"})
 
 @st.composite
 def templates(draw: st.DrawFn, policy: str | None = None) -> Document:
-    """Draws a pod template; most templates differ only in images and metadata."""
+    """Draws a pod template; most templates differ only in images and metadata.
+
+    `policy` is the restart policy of its pods; None leaves the field out.
+    """
     labels = draw(st.dictionaries(st.sampled_from(["app", "tier", "x.io/y"]), st.just("v")))
     notes = draw(st.none() | st.dictionaries(st.sampled_from(["a", "b"]), st.text(max_size=3)))
     side = st.fixed_dictionaries({"name": st.just("side"), "image": IMAGES})
@@ -59,7 +65,10 @@ def templates(draw: st.DrawFn, policy: str | None = None) -> Document:
 
 @st.composite
 def specs(draw: st.DrawFn, policy: str | None) -> Document:
-    """Draws a spec, sometimes with an unknown name or an invalid budget."""
+    """Draws the spec of a TApp; some specs have an unknown template name or an invalid budget.
+
+    `policy` is the restart policy of all templates; None leaves the field out.
+    """
     names = st.sampled_from(["default", "v1", "v2", "typo"])
     ids = st.sampled_from(["0", "1", "2", "5", "x"])
     strategy: Document = {"paused": draw(st.sampled_from([False, False, False, True]))}
@@ -90,7 +99,7 @@ def specs(draw: st.DrawFn, policy: str | None) -> Document:
 
 @st.composite
 def worlds(draw: st.DrawFn) -> World:
-    """Draws a TApp that ran for a while and was edited, with pods in any state."""
+    """Draws a TApp that ran for a while, was edited, and has pods in any state."""
     policy = draw(POLICIES)
     spec = draw(specs(policy))
     policies = (MESH,) if draw(st.booleans()) else ()
@@ -135,3 +144,6 @@ HAPPENINGS: dict[str, Callable[[Document], Document]] = {
     "foreign drift": _drifted,
     "on hold": _on_hold,
 }
+"""Name -> a function that returns the pod after an event, for example after its containers have
+crashed.
+"""

@@ -1,4 +1,9 @@
-"""Requests that could cause large responses or long computations: both stay within their limits."""
+"""Tests requests that could cause large responses or long computations: both stay within their
+limits.
+
+The limits are TAPP_MAX_NEW_PODS_BYTES, here 200 KiB, and a number of steps that grows linearly with
+the request. `tests/cost/steps.py` defines a step.
+"""
 
 import json
 from typing import Any
@@ -22,7 +27,9 @@ HOOK = Hook(max_new_pods_bytes=200 * KB)
 
 
 def millions_of_steps(path: str, body: bytes) -> float:
-    """Returns the million steps of a request in a service like `HOOK` (`tests/cost/steps.py`)."""
+    """Returns the number of steps, in millions, that a service with the settings of `HOOK` takes
+    for a request.
+    """
     return counted(path, body, max_new_pods_bytes=200 * KB).steps / 1e6
 
 
@@ -36,7 +43,11 @@ def new_pods(answer: Document, asked: Document) -> list[str]:
 
 
 def test_response_has_no_more_new_pods_than_its_size_limit_allows() -> None:
-    """A template of 100 KB and 2,000 replicas once caused a response of 201 MB."""
+    """With ten pods of 60 KB, the first response creates three, and the other instances wait for
+    later syncs.
+
+    A template of 100 KB and 2,000 replicas once caused a response of 201 MB.
+    """
     world = World(tapp(replicas=10, template=large_template()), hook=HOOK)
     asked = world.request()
     answer = HOOK.sync(asked)
@@ -145,7 +156,7 @@ def nested_value(depth: int) -> Any:
 
 
 def template_with_env(*texts: str) -> Document:
-    """Returns a template whose container has environment variables with these texts."""
+    """Returns a template whose container has one environment variable with each of these texts."""
     variables = [{"name": f"V{index}", "value": text} for index, text in enumerate(texts)]
     return template(container={"env": variables})
 
@@ -231,7 +242,11 @@ def test_response_and_steps_grow_at_most_linearly_with_request_and_replicas(
 
 
 def test_long_hold_annotations_are_shortened_in_status_plan_and_memo() -> None:
-    """A pod's annotations may have 256 KiB, and a TApp may have thousands of pods."""
+    """Sets four annotations of 40 KB on each of 20 pods; status, plan and cache must stay much
+    smaller.
+
+    A pod's annotations may have 256 KiB, and a TApp may have thousands of pods.
+    """
     world = World(tapp(replicas=20)).settle()
     for name, pod in world.pods.items():
         meta = pod["metadata"]
@@ -250,7 +265,9 @@ def test_long_hold_annotations_are_shortened_in_status_plan_and_memo() -> None:
 
 @pytest.mark.parametrize("own", [False, True], ids=["same template", "own template each"])
 def test_partition_of_many_instances_costs_linear_steps(own: bool) -> None:
-    """Each pod has a priority, the status has many notes, and a third of the pods is lost."""
+    """Each pod has an update priority, the status has many notes about kept instances, and a third
+    of the pods is missing.
+    """
     body = template_with_env("$(tapp.index)") if own else template()
     strategy = {"partition": "50%"}
     world = World(tapp(replicas=MANY, template=body), hook=Hook(), history=True)
@@ -276,7 +293,9 @@ def test_partition_of_many_instances_costs_linear_steps(own: bool) -> None:
 
 
 def test_each_kept_revision_is_parsed_once_in_a_sync() -> None:
-    """There are more revisions than the memo keeps between syncs."""
+    """Keeps instances at more revisions than the memo caches between syncs; the steps must stay
+    linear.
+    """
     env = [{"name": f"A{n}", "value": "x" * 40} for n in range(400)]
     body = template(container={"env": env})
     strategy = {"partition": "100%"}
@@ -301,7 +320,10 @@ def test_each_kept_revision_is_parsed_once_in_a_sync() -> None:
 
 
 def test_large_claim_template_is_processed_once_for_all_claims() -> None:
-    """Without that, every 50 claims with a template of 46 KB would take one more second."""
+    """Ten more replicas, each with a claim from a template with 1,000 entries, cost few more calls.
+
+    Without that, every 50 claims with a template of 46 KB would take one more second.
+    """
     claim = claim_template()
     claim["spec"]["x"] = {f"k{n}": {"a": [n]} for n in range(1_000)}
 

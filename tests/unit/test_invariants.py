@@ -1,4 +1,4 @@
-"""Each check in `tests.invariants` fails on a response that breaks the invariant."""
+"""Tests the checks of `tests.invariants`: each fails on a response that breaks its invariant."""
 
 from collections.abc import Callable
 from copy import deepcopy
@@ -13,17 +13,17 @@ from tests.unit.world import World, settled
 
 
 def tapp_with_claims() -> World:
-    """Returns three settled instances with a claim each."""
+    """Returns a TApp with three available instances, each with a claim."""
     return settled(replicas=3, volumeClaimTemplates=[claim_template()])
 
 
 def child(answer: Document, name: str) -> Document:
-    """Returns a child of the response."""
+    """Returns the child with this name in a response."""
     return next(item for item in answer["children"] if item["metadata"]["name"] == name)
 
 
 def drop(*names: str) -> Callable[[Document], None]:
-    """Returns a function that removes children from a response."""
+    """Returns a function that removes the children with these names from a response."""
 
     def change(answer: Document) -> None:
         answer["children"] = [c for c in answer["children"] if c["metadata"]["name"] not in names]
@@ -32,7 +32,10 @@ def drop(*names: str) -> Callable[[Document], None]:
 
 
 def edit(name: str, *path: str | int, value: Any) -> Callable[[Document], None]:
-    """Returns a function that changes a child of a response."""
+    """Returns a function that sets a field of the child `name` in a response to `value`.
+
+    `path` leads to the field: keys of objects, and indexes of lists.
+    """
 
     def change(answer: Document) -> None:
         inner: Any = child(answer, name)
@@ -44,7 +47,7 @@ def edit(name: str, *path: str | int, value: Any) -> Callable[[Document], None]:
 
 
 def set_image(*names: str) -> Callable[[Document], None]:
-    """Returns a function that gives pods another image."""
+    """Returns a function that gives the pods with these names another image in a response."""
 
     def change(answer: Document) -> None:
         for name in names:
@@ -85,7 +88,7 @@ def test_check_fails_on_a_damaged_response(damage: Callable[[Document], None]) -
 
 
 def without_pod(world: World, id: int) -> World:
-    """Removes the pod of this instance."""
+    """Removes the pod of an instance from the world, and returns the world."""
     del world.pods[f"web-{id}"]
     return world
 

@@ -1,4 +1,4 @@
-"""The safety properties P1 to P8 on random TApps (docs/guarantees.md)."""
+"""Tests the safety properties P1 to P8 (docs/guarantees.md) with random TApps."""
 
 import json
 from copy import deepcopy
@@ -90,7 +90,9 @@ OBJECTS = st.dictionaries(KEYS, JSON, max_size=4)
 
 
 def has_repeated_keys(value: Any) -> bool:
-    """True if two items of a list share a value that could be a merge key."""
+    """Returns True if two items of a list, at any depth, share a value that could be a merge
+    key.
+    """
     if isinstance(value, dict):
         return any(map(has_repeated_keys, value.values()))
     if not isinstance(value, list):

@@ -1,8 +1,9 @@
-"""A hook in this process, and a small world around it: one TApp with its pods and claims.
+"""Runs the service in this process, with a small world around it: one TApp with its pods and
+claims.
 
-`World.sync` posts to the real application, checks every invariant of the response, and applies the
-response as Metacontroller and the API server would. `World.kubelet` then lets pods run, restart and
-disappear.
+`World.sync` posts a request to the real application, checks every invariant of the response, and
+applies the response as Metacontroller and the API server would. `World.kubelet` then lets pods run,
+restart and disappear.
 """
 
 import json
@@ -24,13 +25,21 @@ from tests.planned import LastPlan
 from tests.reading import desired
 
 _settings = cache(Settings)
-"""Cached settings, because no test of a world changes the environment."""
+"""Returns the settings for the given values; cached, because no test of a world changes the
+environment.
+"""
 MOST_ROUNDS = 40
+"""Number of syncs within which a TApp has to settle."""
 POD_STATUS = "apps.tkestack.io/pod-status"
 
 
 class Hook:
-    """The application, called in process with documents instead of bytes."""
+    """Calls the service in this process, with documents as requests and responses.
+
+    Attributes:
+        now: the time of the service's clock, in seconds since the epoch.
+        settings: the service's settings.
+    """
 
     def __init__(self, now: float = NOW, **settings: Any) -> None:
         self.now = now
@@ -39,28 +48,32 @@ class Hook:
 
     @cached_property
     def client(self) -> FlaskClient:
-        """The Flask client, created at its first use, because many worlds never call the hook."""
+        """The Flask client, created at its first use, because many tests never call the hook."""
         planned = None if self.settings.resize else self._planned
         return create_app(self.settings, clock=lambda: self.now, resize=planned).test_client()
 
     @cached_property
     def _direct(self) -> WsgiHook:
-        """Calls the application without the additional work of a test client."""
+        """A client that calls the application without the additional work of Flask's test
+        client.
+        """
         return WsgiHook(self.client.application.wsgi_app)
 
     def post(self, path: str, document: Any) -> Any:
-        """Returns the raw response."""
+        """Posts a document, or bytes, to an endpoint and returns Flask's response."""
         return self.client.post(path, data=_body(document), content_type="application/json")
 
     def answer(self, path: str, document: Any) -> Document:
-        """Returns the response of a call that must succeed."""
+        """Posts a document, or bytes, to an endpoint and returns the response; fails if the status
+        is not 200.
+        """
         answer = self._direct.post(f"http://hook{path}", _body(document), 10)
         assert answer.status == 200, answer.body
         result: Document = json.loads(answer.body)
         return result
 
     def sync(self, request: Document) -> Document:
-        """Returns the response of a sync, after checking every invariant."""
+        """Sends a sync request and returns the response, after checking every invariant."""
         return self._synced(request)[0]
 
     def _synced(self, request: Document) -> tuple[Document, Document]:
@@ -71,13 +84,13 @@ class Hook:
         return answer, plan
 
     def finalize(self, request: Document) -> Document:
-        """Returns the response of a finalize, after checking every invariant."""
+        """Sends a finalize request and returns the response, after checking every invariant."""
         answer = self.answer("/finalize", request)
         check(request, answer)
         return answer
 
     def decisions(self, request: Document) -> dict[int, str]:
-        """Returns `Action/Reason` of each instance."""
+        """Returns instance number -> `Action/Reason`, the decisions of a sync with this request."""
         _, plan = self._synced(request)
         return {item["id"]: f"{item['action']}/{item['reason']}" for item in plan["instances"]}
 
@@ -87,7 +100,17 @@ def _body(document: Any) -> bytes:
 
 
 class World:
-    """One TApp and its children."""
+    """Simulates one TApp with its pods, claims, revisions and Services.
+
+    Methods that return the world itself can be chained.
+
+    Attributes:
+        hook: the service.
+        parent: the TApp.
+        pods: the pods by name; `claims`, `revisions` and `services` are by name, too.
+        writes: the writes of the last sync, for example `create Pod/web-0`.
+        synced: True after the first sync.
+    """
 
     def __init__(  # noqa: PLR0913 - a facade; all but the first are options
         self,
@@ -104,12 +127,16 @@ class World:
 
         Args:
             parent: the TApp.
-            hook: the hook; by default a new one.
+            hook: the service; None for a new one.
             policies: admission policies of the cluster.
             strip: True if an admission policy removes the last-applied annotation from new pods.
-            history: True if the registration declares ControllerRevisions.
-            classes: the cluster's StorageClasses, if the registration lets claims grow, or None.
-            exposing: True if the component services is installed.
+            history: True if the CompositeController declares ControllerRevisions, so that there is
+                a
+                history.
+            classes: the cluster's StorageClasses if Metacontroller may let claims grow, otherwise
+                None.
+            exposing: True if the component services is installed, so that instances may have
+                Services.
         """
         self.hook = hook or Hook()
         self.parent = parent
@@ -126,7 +153,9 @@ class World:
         self.synced = False
 
     def request(self, **options: Any) -> Document:
-        """Returns the request that Metacontroller would post now."""
+        """Returns the request that Metacontroller would send now; `options` are arguments of
+        `builders.request`.
+        """
         shown = list(self.revisions.values()) if self.history else None
         services = list(self.services.values()) if self.exposing else None
         return builders.request(
@@ -137,11 +166,16 @@ class World:
         )
 
     def decisions(self) -> dict[int, str]:
-        """Returns `Action/Reason` of each instance."""
+        """Returns instance number -> `Action/Reason`, the decisions that the next sync would
+        make.
+        """
         return self.hook.decisions(self.request())
 
     def sync(self) -> Document:
-        """Runs a sync and applies its response; `writes` then has the writes."""
+        """Runs a sync, applies its response, and returns the response.
+
+        The attribute `writes` then has the writes of Metacontroller.
+        """
         self.synced = True
         request = self.request()
         answer = self.hook.sync(request)
@@ -153,7 +187,9 @@ class World:
         return answer
 
     def apply(self, answer: Document) -> None:
-        """Applies a response as Metacontroller and the API server do."""
+        """Creates, updates and deletes the children as Metacontroller and the API server do for a
+        response.
+        """
         want = desired(answer, "Pod")
         for name, pod in list(self.pods.items()):
             if name not in want:
@@ -187,7 +223,11 @@ class World:
             )
 
     def kubelet(self, *, ready: bool = True) -> None:
-        """Removes terminating pods, and lets all other pods that have not ended run their spec."""
+        """Removes the pods in deletion, and runs the containers of all other pods that have not
+        ended.
+
+        `ready` is the readiness of the pods that run.
+        """
         self.pods = {
             name: pod
             if pod["status"]["phase"] in ("Succeeded", "Failed")
@@ -197,7 +237,10 @@ class World:
         }
 
     def pod_status(self) -> list[str]:
-        """Calls the pod-status hook for each pod with its label; returns the changed pods."""
+        """Calls the hook that sets pod statuses for each pod with the label for it.
+
+        Returns the names of the pods whose status has changed.
+        """
         written = []
         for name, pod in self.pods.items():
             if pod["metadata"]["labels"].get(POD_STATUS) != "true":
@@ -210,9 +253,9 @@ class World:
         return written
 
     def settle(self) -> "World":
-        """Runs syncs and a healthy kubelet until nothing is written any more (P3).
+        """Runs syncs and a healthy kubelet until a sync writes nothing (P3); returns the world.
 
-        The result is cached, because hundreds of worlds begin in the same way.
+        The result is cached, because hundreds of tests begin in the same way.
         """
         plain = type(self) is World and type(self.hook) is Hook
         if plain and not (self.synced or self.policies):
@@ -222,7 +265,7 @@ class World:
         return self._settle()
 
     def _own(self) -> dict[str, Any]:
-        """Returns all attributes except the hook."""
+        """Returns all attributes except the hook, by name."""
         return {name: part for name, part in vars(self).items() if name != "hook"}
 
     def _settle(self) -> "World":
@@ -236,7 +279,11 @@ class World:
         raise AssertionError(f"still busy after {MOST_ROUNDS} rounds: {self.writes}")
 
     def settle_up_to_broken(self) -> "World":
-        """Runs syncs while no restarted or replaced pod becomes Ready."""
+        """Runs three syncs during which no restarted or replaced pod becomes Ready; returns the
+        world.
+
+        All containers of such a pod wait in CrashLoopBackOff.
+        """
         for _ in range(3):
             self.sync()
             self.pods = {
@@ -247,12 +294,14 @@ class World:
         return self
 
     def change(self, **spec: Any) -> "World":
-        """Edits the spec as a user does; None removes a field."""
+        """Edits the TApp's spec as a user does, and returns the world; a field that is None is
+        removed.
+        """
         self.parent = with_spec(self.parent, **spec)
         return self
 
     def modify(self, id: int, change: Callable[[Document], Document]) -> "World":
-        """Replaces the pod of an instance by `change(pod)`."""
+        """Replaces the pod of an instance by `change(pod)`, and returns the world."""
         name = f"{builders.NAME}-{id}"
         self.pods[name] = change(self.pods[name])
         return self
@@ -261,13 +310,13 @@ class World:
         return self.pods[f"{builders.NAME}-{id}"]
 
     def container(self, id: int, name: str = "app") -> Document:
-        """Returns a container in the spec of an instance's pod."""
+        """Returns the container with this name from the spec of an instance's pod."""
         spec = self.pod(id)["spec"]
         both = [*spec["containers"], *spec.get("initContainers", [])]
         return next(item for item in both if item["name"] == name)
 
     def uids(self) -> dict[str, str]:
-        """Returns the uids of the pods by name; a new uid is a new pod."""
+        """Returns pod name -> uid. A changed uid means that the pod was replaced."""
         return {name: pod["metadata"]["uid"] for name, pod in self.pods.items()}
 
 
@@ -277,7 +326,9 @@ def _serves(pod: Document) -> bool:
 
 
 def with_spec(parent: Document, **spec: Any) -> Document:
-    """Returns the TApp after an edit, with the next generation."""
+    """Returns the TApp after an edit of its spec, with the next generation; a field that is None is
+    removed.
+    """
     body = {**parent["spec"], **spec}
     meta = parent["metadata"]
     return {
@@ -288,13 +339,19 @@ def with_spec(parent: Document, **spec: Any) -> Document:
 
 
 def settled(**spec: Any) -> World:
-    """Returns a world whose pods run and need no further action, with a new hook."""
+    """Returns a TApp whose pods run and need no further action, with a new service.
+
+    `spec` has fields of the TApp's spec.
+    """
     return World(builders.tapp(**spec)).settle()
 
 
 @cache
 def _settled(own: bytes, now: float, settings: Settings) -> bytes:
-    """Returns the pickled objects of a settled world."""
+    """Returns the pickled attributes of a world after it has settled.
+
+    `own` has the pickled attributes of the world at the beginning.
+    """
     world = World({})
     world.__dict__ |= pickle.loads(own)
     world.hook = Hook(now)
@@ -303,6 +360,6 @@ def _settled(own: bytes, now: float, settings: Settings) -> bytes:
 
 
 def condition(answer: Document, type: str) -> Document | None:
-    """Returns the condition of a status, or None."""
+    """Returns the condition of this type in a response or a status, or None if there is none."""
     status = answer.get("status", answer)
     return next((item for item in status["conditions"] if item["type"] == type), None)
