@@ -33,7 +33,8 @@ Document = dict[str, Any]
 
 @dataclass
 class Snapshot:
-    """What one sync could know and has decided: its request and its response.
+    """The request and the response of one sync: the knowledge on which it decided, and its
+    decisions.
 
     Attributes:
         request: the request of the sync.

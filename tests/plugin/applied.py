@@ -1,4 +1,8 @@
-"""TApps in a cluster as each kind of kubectl apply creates them."""
+"""Creates TApps as client-side and server-side `kubectl apply` leave them in a cluster.
+
+`SERVER` and `CLIENT` are the sentences with which `plan -f` says which kind of apply it has
+recognized.
+"""
 
 from tests.plugin.standin import Document, StandIn
 from tests.scenarios.life import Life
@@ -8,12 +12,15 @@ CLIENT = "planned as `kubectl apply` (client-side) would write it"
 
 
 def by_client(document: Document) -> StandIn:
-    """Creates a TApp with a client-side apply."""
+    """Returns a fake kubectl for a cluster with a TApp that a client-side apply has created."""
     return StandIn(Life().apply(document).world)
 
 
 def by_server(document: Document, manager: str = "kubectl") -> StandIn:
-    """Creates a TApp with a server-side apply, which leaves no annotation with its content."""
+    """Returns a fake kubectl for a cluster with a TApp that a server-side apply has created.
+
+    `manager` is the field manager of the apply. The TApp has no last-applied annotation of kubectl.
+    """
     standin = by_client(document)
     annotations = {"kubectl.kubernetes.io/last-applied-configuration": None}
     standin.world.patch("tapps", "web", {"metadata": {"annotations": annotations}})

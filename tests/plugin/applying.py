@@ -1,4 +1,6 @@
-"""`kubectl apply` of the fake kubectl: client-side, server-side, and the text of a refusal."""
+"""Implements `kubectl apply` for the fake kubectl: client-side, server-side, and kubectl's text of
+a refusal.
+"""
 
 import contextlib
 import json
@@ -14,10 +16,11 @@ Document = dict[str, Any]
 
 
 def by_server(live: Document, last: Document, document: Document) -> Document:
-    """Returns the object after a server-side apply.
+    """Returns the object `live` after a server-side apply of `document`.
 
-    Fields that the manager applied last and no longer applies are removed. As in kubectl's dry run,
-    fields of a client-side apply are not taken over.
+    `last` is the document that the same field manager applied last; fields that are no longer in
+    the document are removed. As in kubectl's dry run, fields of a client-side apply are not taken
+    over.
     """
     notes = annotations_of(live)
     known = with_meta(live, annotations={**notes, KUBECTL_APPLIED: json.dumps(last)})
@@ -26,7 +29,11 @@ def by_server(live: Document, last: Document, document: Document) -> Document:
 
 
 def managed(live: Document, managers: Iterable[str]) -> Document:
-    """Returns a TApp with managed fields of these server-side managers, newer than the client's."""
+    """Returns the TApp with managed fields, as if these field managers had applied it on the server
+    side.
+
+    The entry of a client-side apply, if there is one, is older.
+    """
     found: list[Document] = [
         {"manager": manager, "operation": "Apply", "time": "2026-01-05T12:00:00Z"}
         for manager in managers
@@ -47,7 +54,8 @@ def managed(live: Document, managers: Iterable[str]) -> Document:
 
 @contextlib.contextmanager
 def refused_as_by_kubectl(document: Document) -> Iterator[None]:
-    """Turns a refusal into kubectl's message, which contains the patch.
+    """Turns an error of the API server within the block into kubectl's message, which contains the
+    patch.
 
     Source: k8s.io/kubectl, `AddSourceToErr`.
     """

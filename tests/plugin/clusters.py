@@ -1,4 +1,6 @@
-"""Clusters with a running TApp, and the state that tests read from them."""
+"""Builds clusters with a running TApp behind a fake kubectl, and reads the state that tests
+check.
+"""
 
 import copy
 from collections.abc import Callable
@@ -15,7 +17,11 @@ CAUSE = "kubernetes.io/change-cause"
 
 
 def running(**spec: Any) -> StandIn:
-    """Returns a running TApp `web` with six instances."""
+    """Returns a fake kubectl for a cluster with a running TApp `web` of six instances and a
+    template `v2`.
+
+    `spec` has further fields of the TApp's spec.
+    """
     pool = {"v2": template("nginx:2")}
     given = {"replicas": 6, "templatePool": pool, **spec}
     return StandIn(Life().apply(manifest(**given)).world)
@@ -27,14 +33,17 @@ def spec_of(standin: StandIn) -> Document:
 
 
 def answering(standin: StandIn, answer: str, *arguments: str) -> Said:
-    """Runs a call by a user at a terminal, who answers the question."""
+    """Runs the plugin once as a user at a terminal, who answers the question with `answer`.
+
+    Returns the output and the exit code.
+    """
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(Session, "interactive", True)
         return kubectl_tapp(standin, *arguments, stdin=answer)
 
 
 def uids(standin: StandIn) -> dict[int, str]:
-    """Returns the UID of each instance's pod."""
+    """Returns instance number -> UID of its pod."""
     pods = standin.world.list("pods")
     return {
         int(each["metadata"]["name"].rpartition("-")[2]): each["metadata"]["uid"] for each in pods
@@ -42,19 +51,23 @@ def uids(standin: StandIn) -> dict[int, str]:
 
 
 def changed(standin: StandIn, before: dict[int, str]) -> list[int]:
-    """Returns the instances with another pod than before."""
+    """Returns the numbers of the instances whose pod is another one than in `before`, a result of
+    `uids`.
+    """
     now = uids(standin)
     return sorted(id for id in before if before[id] != now.get(id))
 
 
 def ids_of(standin: StandIn, name: str = "canary") -> list[int]:
-    """Returns the instances with this template."""
+    """Returns the numbers of the instances to which `spec.templates` assigns the template
+    `name`.
+    """
     found = spec_of(standin).get("templates") or {}
     return sorted(int(id) for id, each in found.items() if each == name)
 
 
 def images(standin: StandIn) -> dict[int, str]:
-    """Returns the image of each instance."""
+    """Returns instance number -> image of its pod's first container."""
     return {
         int(pod["metadata"]["name"].rpartition("-")[2]): pod["spec"]["containers"][0]["image"]
         for pod in standin.world.list("pods")
@@ -62,7 +75,10 @@ def images(standin: StandIn) -> dict[int, str]:
 
 
 def unvalidated(standin: StandIn, kind: str, edit: Callable[[Document], object]) -> StandIn:
-    """Returns a TApp that validation would refuse, like one from an older API server."""
+    """Changes all objects of a kind with `edit` without validation; returns the fake kubectl.
+
+    An older API server may have stored such objects.
+    """
     for home in standin.world.cluster._objects.values():
         for key, found in list(home.items()):
             if found.get("kind") == kind:
@@ -73,6 +89,9 @@ def unvalidated(standin: StandIn, kind: str, edit: Callable[[Document], object])
 
 
 def one_sentence(said: Said, *parts: str) -> None:
+    """Checks that a call has failed with one line on standard error that contains all of
+    `parts`.
+    """
     assert said.code != 0
     assert len(said.err.splitlines()) == 1
     assert "fault of kubectl-tapp" not in said.err

@@ -1,4 +1,4 @@
-"""Fixtures of all tests of the plugin."""
+"""Fixtures that apply to all tests of the plugin."""
 
 from collections.abc import Iterator
 
@@ -20,12 +20,15 @@ def rare_invariant_checks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def kubectl_has_no_preferences(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ignores the kuberc of the user."""
+    """Makes the plugin ignore the kubectl preferences (kuberc) of the user who runs the tests."""
     monkeypatch.setenv("KUBERC", "off")
 
 
 @pytest.fixture(autouse=True)
 def command_line_is_forgotten() -> Iterator[None]:
-    """Removes the options that a command line has stored: a process of a user runs only one."""
+    """Removes the options that the last command line has stored after each test.
+
+    The plugin of a user runs only one command line in a process.
+    """
     yield
     hints.remember_options({})

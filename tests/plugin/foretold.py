@@ -1,4 +1,8 @@
-"""Compares a forecast with what happens: the same writes to each child in the same order."""
+"""Compares a forecast of the plugin with the writes that follow in the simulated cluster.
+
+`foretell` returns the forecast, and `differences_between` compares: each child must get the same
+writes in the same order.
+"""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -15,15 +19,22 @@ from tests.e2e.edits import Step
 from tests.scenarios.life import Document, Life, manifest
 
 Writes = dict[str, list[str]]
-"""Child -> its writes, in order."""
+"""Kind and name of a child -> its writes, in order."""
 PASSING = ("Conflict", "NotFound", "no-op")
-"""Outcomes of writes that are decided again, so they depend on timing only."""
+"""Outcomes of writes that are decided again in a later sync, so that their number depends on timing
+only.
+"""
 ONCE = ("Invalid",)
-"""Outcomes of writes that are repeated as often as time allows."""
+"""Outcomes of writes that are repeated as often as time allows, so that only the first one is
+compared.
+"""
 
 
 def observe(life: Life, name: str = "") -> Observed:
-    """Returns a simulated cluster as kubectl would show it."""
+    """Returns the objects of a simulated cluster as the plugin would read them with kubectl.
+
+    `name` is the name of the TApp; an empty name stands for the life's own TApp.
+    """
     world = life.world
     try:
         revisions = world.list("ControllerRevision")
@@ -41,14 +52,21 @@ def observe(life: Life, name: str = "") -> Observed:
 
 
 def registered(options: Options) -> Registration:
-    """Returns the shipped registration of a service with these options."""
+    """Returns the shipped CompositeController, together with the given options of the service."""
     return Registration(manifest("metacontroller/base/composite-controller.yaml"), options)
 
 
 def foretell(
     life: Life, edited: Document, *, broken: tuple[str, ...] = (), resize: bool = False
 ) -> Forecast:
-    """Returns the forecast of an edit at the simulated time."""
+    """Returns the plugin's forecast of an edit, beginning with the present state of the cluster.
+
+    Args:
+        life: the simulated cluster.
+        edited: the TApp after the edit.
+        broken: images that the forecast assumes to be missing.
+        resize: True if the component resize is installed.
+    """
     return forecast(
         observe(life),
         edited,
@@ -59,7 +77,10 @@ def foretell(
 
 
 def edited_by(live: Document, step: Step) -> Document | None:
-    """Returns the TApp after a step of a story, or None if the step does not edit the TApp."""
+    """Returns the TApp after a step of a story; None if the step does not edit the TApp.
+
+    `live` is the TApp before the step.
+    """
     if step.what == "patch":
         merged: Document = merge_patch(live, step.patch)
         return merged
@@ -74,13 +95,13 @@ NOTES = ("update", "update metadata.annotations.metacontroller.k8s.io/last-appli
 def differences_between(
     found: Forecast, writes: Sequence[Any], life: Life, *, ignored: Sequence[str] = ()
 ) -> list[str]:
-    """Returns the differences between a forecast and the writes that followed, one line each.
+    """Returns a line for each difference between a forecast and the writes that followed.
 
     Args:
         found: the forecast.
         writes: Metacontroller's writes since the edit, in order.
-        life: the world; its `news` are consumed.
-        ignored: writes that depend on timing only.
+        life: the simulated cluster; its stored writes (`news`) are consumed.
+        ignored: texts of writes that depend on timing only.
     """
     there, here = (
         {child: [line for line in lines if line not in ignored] for child, lines in each.items()}
@@ -99,18 +120,20 @@ def differences_between(
 
 
 def foretold(found: Forecast) -> Writes:
-    """Returns the writes of a forecast."""
+    """Returns the writes of a forecast, by child."""
     return _by_child([(w.verb, w.kind, w.name, w.paths, w.outcome) for w in found.writes])
 
 
 def happened(life: Life) -> Writes:
-    """Returns the writes since the last call."""
+    """Returns the writes to children in the simulated cluster since the last call, by child."""
     writes = [w for w in life.news() if w.kind != "TApp"]
     return _by_child([(w.verb, w.kind, w.name, w.paths, w.outcome) for w in writes])
 
 
 def order(found: Sequence[Any], verbs: tuple[str, ...]) -> list[str]:
-    """Returns the pods that were written with one of the verbs, in order, each once."""
+    """Returns the pods with a successful write by one of these verbs, each once, in the order of
+    the writes.
+    """
     names = [f"{w.kind} {w.name}" for w in found if w.verb in verbs and w.outcome == "ok"]
     return list(dict.fromkeys(name for name in names if name.startswith("Pod")))
 

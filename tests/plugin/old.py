@@ -1,4 +1,4 @@
-"""An old cluster for calls of the plugin."""
+"""Simulates a cluster with old TApps, before their migration, for calls of the plugin."""
 
 from collections.abc import Sequence
 
@@ -7,13 +7,17 @@ from tests.migration.fake_kubectl import FakeKubectl, old_app
 
 
 class Old:
-    """The substitute for an old cluster (tests/migration), behind the plugin's kubectl."""
+    """Runs the plugin's kubectl calls against the fake old cluster of tests/migration.
+
+    Attributes:
+        fake: the fake old cluster, which stores the writes.
+    """
 
     def __init__(self) -> None:
         self.fake: FakeKubectl = old_app()
 
     def run(self, arguments: Sequence[str], stdin: str = "") -> CallResult:
-        """Runs a call of kubectl."""
+        """Runs a call of kubectl and returns its output; the call must have no standard input."""
         assert not stdin
         done = self.fake(["kubectl", *arguments])
         return CallResult(done.code, done.out, done.err)

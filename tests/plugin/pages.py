@@ -1,4 +1,7 @@
-"""Forecasts for the tests of the HTML page: one with all cases, and one with a hostile name."""
+"""Builds forecasts for the tests of the HTML page of a plan.
+
+`eventful` has all outcomes of instances and a text that is hostile HTML.
+"""
 
 from kubectl_tapp.base.shipped import COMPOSITE, manifest
 from kubectl_tapp.cluster.registration import Registration
@@ -13,9 +16,11 @@ HOSTILE = "<script>alert(1)</script>&\"'"
 
 
 def eventful(replicas: int = 24) -> Forecast:
-    """Returns the forecast of an edit that has every outcome, and a wrong field.
+    """Returns the forecast of an edit in which instances have every outcome; the edit also has an
+    invalid field.
 
-    Instances are updated in place, replaced, created or deleted, or wait.
+    Instances are updated in place, replaced, created or deleted, or wait. An environment variable
+    contains `HOSTILE`.
     """
     pool = {"canary": storing("web:1"), "wide": storing("web:1")}
     strategy = {"maxUnavailable": 4, "forceUpdate": {"maxUnavailable": 3}}
@@ -35,7 +40,10 @@ def eventful(replicas: int = 24) -> Forecast:
 
 
 def foreseen(before: Document, after: Document, broken: tuple[str, ...] = ()) -> Forecast:
-    """Returns the forecast of a change from one document to another."""
+    """Returns the forecast of an edit that turns the TApp `before` into `after`, without a cluster.
+
+    `broken` are images that the forecast assumes to be missing.
+    """
     registration = Registration(manifest(COMPOSITE), Options())
     observed = as_running(before, registration, NOW)
     return forecast(observed, after, registration, NOW, Assumptions(broken=broken, made_up=True))

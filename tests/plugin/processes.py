@@ -1,4 +1,4 @@
-"""Calls of the plugin as a process, with a substitute for kubectl."""
+"""Runs the plugin as a process of its own, with a shell script in place of kubectl."""
 
 import json
 import sys
@@ -22,16 +22,23 @@ case " $* " in
   *) echo '{{"items": []}}' ;;
 esac
 """
-"""A substitute for kubectl that responds with files."""
+"""A shell script that replaces kubectl and responds with files; `{place}` is their directory."""
 ENTRY = """import signal
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from kubectl_tapp.entry import main; main()"""
-"""A call of the installed program, which Ctrl-C reaches even if the tests run in the background."""
+"""Python code that runs the installed program.
+
+Ctrl-C reaches the program even if the tests run in the background, where shells ignore SIGINT.
+"""
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory with the substitute for kubectl, and a TApp with a letter outside ASCII."""
+    """Returns a directory with the script that replaces kubectl, and the objects with which it
+    responds.
+
+    The TApp has a template whose name has a letter outside ASCII.
+    """
     where = tmp_path_factory.mktemp("bin")
     pool = {"défaut": web()["spec"]["template"]}
     life = Life().apply(web(defaultTemplateName="défaut", templatePool=pool))
@@ -44,16 +51,19 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def put(file: Path, document: Document) -> None:
-    """Writes a document as JSON."""
+    """Writes a document to a file as JSON."""
     file.write_text(json.dumps(document), encoding="utf-8")
 
 
 def command(*arguments: str) -> list[str]:
-    """Returns the command line of a call."""
+    """Returns the command line that runs the plugin with these arguments."""
     return [sys.executable, "-c", ENTRY, *arguments]
 
 
 def environment_of(place: Path, **variables: str) -> dict[str, str]:
-    """Returns the environment of a call."""
+    """Returns the environment variables for a call: the script in `place` is found as kubectl.
+
+    `variables` are added.
+    """
     path = f"{place}:/usr/bin:/bin"
     return {"PATH": path, "HOME": str(place), "LC_ALL": "C.UTF-8", **variables}

@@ -1,7 +1,7 @@
-"""Records the terminal sessions in the docs as SVG: `python -m tests.plugin.session`.
+"""Records the terminal sessions in the docs as SVG pictures: `python -m tests.plugin.session`.
 
-The plugin really runs against the simulated cluster, at simulated time. The pictures show what the
-commands print, with colors.
+The plugin really runs against the simulated cluster, at simulated time. The pictures show the
+output of the commands with colors.
 """
 
 import io
@@ -31,7 +31,7 @@ _FONTS = re.compile(r"@font-face \{\{.*?\}\}", re.DOTALL)
 FORMAT = _FONTS.sub("", CONSOLE_SVG_FORMAT).replace(
     "font-family: Fira Code,", 'font-family: "Fira Code", "DejaVu Sans Mono", Menlo, Consolas,'
 )
-"""rich's picture of a terminal, without fonts from the network."""
+"""The template with which rich draws a terminal as SVG, without fonts from the network."""
 THEME = TerminalTheme(
     (27, 31, 39),
     (208, 212, 220),
@@ -41,14 +41,14 @@ THEME = TerminalTheme(
      (140, 190, 255), (215, 160, 245), (125, 220, 226), (255, 255, 255)],
 )  # fmt: skip
 _LIVE = re.compile(r"\x1b\[\?25l.*?\x1b\[\?25h(?:\r?\x1b\[1A|\r?\x1b\[2K|\r)*", re.DOTALL)
-"""A line that rich repaints while a command waits, and erases at the end.
+"""Matches a line that rich repaints while a command waits, and erases at the end.
 
-In the picture each of its texts is a line.
+In the picture, each text that such a line had becomes a line of its own.
 """
 
 
 class Terminal(io.StringIO):
-    """Standard output of a terminal."""
+    """A standard output that claims to be a terminal."""
 
     def isatty(self) -> bool:
         return True
@@ -56,7 +56,7 @@ class Terminal(io.StringIO):
 
 @dataclass
 class Recording:
-    """A terminal that is recorded.
+    """Records the commands that a user types in a terminal, and their output.
 
     Attributes:
         standin: the cluster.
@@ -73,7 +73,13 @@ class Recording:
     )  # fmt: skip
 
     def type(self, line: str, answer: str = "", seconds: float = 0) -> None:
-        """Runs a command, answers its question, and lets time pass."""
+        """Runs a command and records its output.
+
+        Args:
+            line: the command, as the user types it.
+            answer: the answer to the command's question.
+            seconds: the simulated time that passes afterwards.
+        """
         self._screen.print(Text.assemble(("$ ", "bold green"), (line, "bold")))
         self.typed.append(line)
         for each in self._called(line.split()[2:], answer).splitlines():
@@ -82,7 +88,7 @@ class Recording:
         self.standin.world.run(seconds)
 
     def save(self, path: Path) -> None:
-        """Writes the picture."""
+        """Writes the recorded terminal to a file as an SVG picture."""
         path.parent.mkdir(exist_ok=True)
         name = path.stem
         self._screen.save_svg(
@@ -128,7 +134,7 @@ def _environment() -> Iterator[None]:
 
 
 def cluster() -> StandIn:
-    """Returns a cluster with a running TApp `web`, whose next image cannot be pulled."""
+    """Returns a cluster with a running TApp `web`; the image `web:1.3-tpyo` cannot be pulled."""
     body = template("web:1.2", container={"name": "main"}, terminationGracePeriodSeconds=5)
     spec: dict[str, Any] = {
         "replicas": 6,
@@ -141,7 +147,7 @@ def cluster() -> StandIn:
 
 
 def record(directory: Path) -> dict[str, list[str]]:
-    """Records all pictures; returns the commands of each picture."""
+    """Records all pictures in a directory; returns name of the picture -> its commands."""
     standin = cluster()
     see, do, plan = Recording(standin), Recording(standin), Recording(standin)
     do.type("kubectl tapp set image web main=web:1.3-tpyo --wait", "y")

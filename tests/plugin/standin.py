@@ -1,7 +1,7 @@
-"""A fake kubectl in front of the simulated cluster, and calls of the plugin through it.
+"""Simulates kubectl in front of the simulated cluster, and runs the plugin with it.
 
-The fake is the demo's kubectl (`demo/kubectl.py`). It records all calls, and a test can make it
-refuse calls as a real cluster does.
+The fake kubectl `StandIn` is the demo's kubectl (`demo/kubectl.py`). It also stores all calls, and
+a test can make it refuse calls as a real cluster does. `kubectl_tapp` runs the plugin once.
 """
 
 import contextlib
@@ -25,7 +25,18 @@ USER = "jane"
 
 @dataclass
 class StandIn(Kubectl):
-    """A kubectl with the functions that the plugin uses."""
+    """Simulates kubectl: runs the calls of the plugin against a simulated cluster, and stores them.
+
+    Attributes:
+        calls: the arguments of all calls.
+        forbidden: pairs such as `list pods` for which the user has no permission.
+        missing: resources that the API server does not have.
+        failing: part of a command line -> the error with which such a call fails.
+        before: functions of which each is called before a write, one for each write.
+        guarded: names of pods that a PodDisruptionBudget protects from eviction.
+        managers: field manager -> the document that it applied last with a server-side apply.
+        followed: the watches that have been started.
+    """
 
     calls: list[list[str]] = field(default_factory=list)
     forbidden: set[str] = field(default_factory=set)
@@ -37,19 +48,19 @@ class StandIn(Kubectl):
     followed: list[Followed] = field(default_factory=list)
 
     def forbid(self, *pairs: str) -> None:
-        """Forbids `verb resource` pairs."""
+        """Takes permissions from the user; each is a text such as `list pods`."""
         self.forbidden |= set(pairs)
 
     @property
     def writes(self) -> list[list[str]]:
-        """The calls that write, without dry runs."""
+        """The arguments of all calls that write; dry runs are left out."""
         verbs = {"patch", "create", "replace", "apply", "delete"}
         return [call for call in self.calls if verbs & set(call) and "--dry-run=server" not in call]
 
     # The calls of the plugin.
 
     def run(self, arguments: Sequence[str], stdin: str = "") -> CallResult:
-        """Keeps the arguments of a call in `calls`, and answers the call."""
+        """Stores the arguments of a call in `calls`, and runs the call."""
         self.calls.append(list(arguments))
         return super().run(arguments, stdin)
 
@@ -76,7 +87,10 @@ class StandIn(Kubectl):
     def _applied(
         self, kind: Kind, document: Document, options: dict[str, str], dry: bool
     ) -> Document:
-        """Runs a client-side or server-side `kubectl apply`."""
+        """Runs `kubectl apply` for a document, and returns the object after it.
+
+        `options` say whether the apply is client-side or server-side; with `dry` nothing is stored.
+        """
         try:
             live = dict(self.world.cluster.get(kind, *key_of(document)))
         except NotFoundError:
@@ -120,7 +134,7 @@ class StandIn(Kubectl):
 
 @dataclass(frozen=True)
 class Said:
-    """The output and the exit code of a call."""
+    """The exit code of a call, its standard output, and its standard error."""
 
     code: int
     out: str
@@ -133,7 +147,11 @@ class Said:
 
 
 def kubectl_tapp(standin: StandIn, *arguments: str, stdin: str = "") -> Said:
-    """Runs the plugin once, at the cluster's time."""
+    """Runs `kubectl tapp` once with these arguments at the cluster's time; waiting lets simulated
+    time pass.
+
+    `stdin` is the text on standard input, which is not a terminal.
+    """
     out, err = io.StringIO(), io.StringIO()
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("sys.stdin", io.StringIO(stdin))

@@ -1,4 +1,7 @@
-"""TApps in several states."""
+"""Builds TApps in several states, for the output of `status`, `why` and the page.
+
+Golden files quote the docstring of a function that brings a TApp into a state.
+"""
 
 from simulator.objects.objects import with_meta
 from tests.plugin.standin import Document, StandIn
@@ -6,7 +9,9 @@ from tests.scenarios.life import Life, example
 
 
 def web(**spec: object) -> Document:
-    """Returns a TApp manifest with four instances."""
+    """Returns the manifest of a TApp `web` with four instances; `spec` has further fields of the
+    spec.
+    """
     (document,) = example("same-template")
     return {
         **document,
@@ -16,7 +21,7 @@ def web(**spec: object) -> Document:
 
 
 def template(image: str = "nginx:1.28", **spec: object) -> Document:
-    """Returns a pod template."""
+    """Returns a pod template with a container `web`; `spec` has further fields of the pod spec."""
     return {
         "metadata": {"labels": {"app": "web"}},
         "spec": {"containers": [{"name": "web", "image": image}], **spec},
@@ -30,9 +35,9 @@ def stuck_image(life: Life) -> None:
 
 
 def many(count: int) -> StandIn:
-    """Returns a TApp with this number of instances during a rollout.
+    """Returns a fake kubectl for a TApp with `count` instances during a rollout.
 
-    Nothing simulates its start.
+    The pods are copies, so that no time is spent on the simulation of their start.
     """
     life = Life().apply(web(replicas=3))
     life.begin_patch(replicas=3, template=template("nginx:1.29"))

@@ -1,9 +1,10 @@
-"""Metacontroller's event recorder: `SyncError` Events of a parent whose syncs fail.
+"""Writes the `SyncError` Events of a TApp whose syncs fail, as Metacontroller's event recorder
+does.
 
 Sources: pkg/controller/composite/controller.go (`Sync error: %s`) and client-go's events_cache.go.
-An equal Event increases its count. After ten different messages within ten minutes all further ones
-share one Event with the latest message. Of one parent's Events 25 are written, and then one in five
-minutes.
+An equal Event increases its count. After ten different messages within ten minutes, all further
+messages share one Event with the latest message. For each parent, 25 Events are written, and then
+one in five minutes.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ _COMBINED = "(combined from similar events): "
 
 @dataclass
 class _Source:
-    """The recorder's memory of one parent.
+    """The state that the event recorder keeps for one parent.
 
     Attributes:
         messages: message -> name of its Event.
-        since: the time of the first of these messages.
+        since: the time of the first of these messages, in seconds.
         tokens: the number of Events that may still be written.
-        at: the time of the last change of `tokens`.
+        at: the time of the last change of `tokens`, in seconds.
     """
 
     messages: dict[str, str] = field(default_factory=dict)
@@ -41,14 +42,18 @@ class _Source:
 
 
 class EventRecorder:
-    """Writes Events into a cluster."""
+    """Writes the Events of failed syncs into a cluster, or increases the count of existing
+    Events.
+    """
 
     def __init__(self, cluster: Cluster, clock: Clock) -> None:
         self._cluster, self._clock = cluster, clock
         self._sources: dict[str, _Source] = {}
 
     def sync_failed(self, parent: Object, error: str) -> None:
-        """Records a failed sync."""
+        """Writes an Event about a failed sync of `parent`, unless too many Events have been
+        written.
+        """
         now, source = self._clock.now, self._sources.setdefault(uid_of(parent), _Source())
         if now - source.since > _WITHIN:
             source.messages, source.since = {}, now
@@ -96,7 +101,7 @@ class EventRecorder:
 
 
 def record_failures(world: World) -> None:
-    """Records an Event for each later failed sync, as Metacontroller does."""
+    """Makes the simulated Metacontroller write an Event for each sync that fails from now on."""
     world.kinds.add(EVENT)
     recorder = EventRecorder(world.cluster, world.clock)
 

@@ -1,4 +1,6 @@
-"""`kubectl tapp adopt` makes the TApp the owner of orphaned pods, claims and revisions."""
+"""Tests `kubectl tapp adopt`, which makes a TApp the owner of orphaned pods, claims and
+revisions.
+"""
 
 from typing import Any
 
@@ -16,7 +18,10 @@ CLAIMS = ["data-web-0", "data-web-1", "data-web-2"]
 
 
 def again(propagation: Any, document: Document = WEB) -> StandIn:
-    """Deletes the TApp with `--cascade=orphan`, and creates it again."""
+    """Returns a fake kubectl for a TApp that was deleted and created again.
+
+    `propagation` is the propagation policy of the deletion, and `document` is the new TApp.
+    """
     life = Life().apply(WEB)
     life.world.delete("tapps", "web", propagation=propagation)
     life.world.settle(allow_errors=True)
@@ -27,12 +32,17 @@ def again(propagation: Any, document: Document = WEB) -> StandIn:
 
 @pytest.fixture
 def orphans() -> StandIn:
-    """A TApp after `kubectl delete --cascade=orphan` and a new creation: no instance ever runs."""
+    """Returns a TApp that was created again after `kubectl delete --cascade=orphan`.
+
+    Its earlier pods have no owner, and their names are taken, so that no instance ever runs.
+    """
     return again("Orphan")
 
 
 def labels(standin: StandIn, kind: str) -> dict[str, str | None]:
-    """Returns the label with the TApp's UID of each object."""
+    """Returns object name -> value of the label with the UID of its TApp; None without the
+    label.
+    """
     return {
         each["metadata"]["name"]: each["metadata"].get("labels", {}).get(LABEL)
         for each in standin.world.list(kind)
@@ -40,12 +50,12 @@ def labels(standin: StandIn, kind: str) -> dict[str, str | None]:
 
 
 def uid(standin: StandIn) -> str:
-    """Returns the UID of the TApp."""
+    """Returns the UID of the TApp `web`."""
     return str(standin.world.get("tapps", "web")["metadata"]["uid"])
 
 
 def relabel(standin: StandIn, name: str, value: str | None) -> None:
-    """Changes the label of a pod."""
+    """Sets the label with the TApp's UID on a pod; None removes the label."""
     standin.world.patch("pods", name, {"metadata": {"labels": {LABEL: value}}})
     standin.world.settle(allow_errors=True)
 
@@ -79,7 +89,9 @@ def test_orphaned_claims_are_adopted_and_grow_with_the_others() -> None:
 
 
 def restored() -> StandIn:
-    """Claims from a backup: no owners, and the UID of a deleted TApp as a label."""
+    """Returns a TApp whose claims come from a backup: they have no owner, and the UID of a deleted
+    TApp.
+    """
     standin = again("Background")
     for name in CLAIMS:
         metadata = {"ownerReferences": None, "labels": {LABEL: "of-another-cluster"}}
@@ -89,9 +101,10 @@ def restored() -> StandIn:
 
 
 def test_adopted_claims_of_a_backup_survive_the_deletion_of_the_tapp() -> None:
-    """The Namespace becomes an owner of each claim.
+    """Adopts claims from a backup, deletes the TApp, and expects that the claims still exist.
 
-    Without that, the garbage collector would delete the claims together with the TApp.
+    The Namespace becomes a second owner of each claim. Otherwise the garbage collector would delete
+    the claims together with the TApp.
     """
     standin = restored()
     said = kubectl_tapp(standin, "adopt", "web", "-y")
@@ -110,9 +123,10 @@ def test_adopted_claims_of_a_backup_survive_the_deletion_of_the_tapp() -> None:
 
 
 def test_claims_are_not_adopted_if_the_namespace_cannot_be_read() -> None:
-    """The user cannot make the Namespace an owner of the claims without its uid.
+    """Claims need the Namespace as an owner, so without permission to read its uid they are not
+    adopted.
 
-    Without that owner, the claims would be deleted together with the TApp.
+    Otherwise the claims would be deleted together with the TApp.
     """
     standin = restored()
     standin.forbid("get namespaces")
@@ -185,7 +199,9 @@ def test_objects_with_another_owner_are_named_and_not_adopted() -> None:
 
 
 def test_objects_that_would_be_deleted_after_their_adoption_are_not_adopted() -> None:
-    """Metacontroller deletes adopted objects that are not in the response."""
+    """A pod outside `spec.replicas` is not adopted, because Metacontroller would delete the adopted
+    pod.
+    """
     standin = again("Orphan", {**WEB, "spec": {**WEB["spec"], "replicas": 2}})
     said = kubectl_tapp(standin, "adopt", "web", "-y")
     assert (said.code, said.err) == (0, "")
@@ -258,9 +274,10 @@ def test_adopt_says_that_there_is_nothing_to_adopt() -> None:
 
 
 def of_statefulset(labels: dict[str, str] | None = None, selector: str = "") -> StandIn:
-    """Returns a TApp and pods that a StatefulSet has left behind.
+    """Returns a TApp and pods that a StatefulSet has left behind, with the StatefulSet's labels.
 
-    `labels` are added to the template. With `selector`, a Service selects a pod by this label.
+    `labels` are added to the template. If `selector` is the key of a label, a Service selects pod
+    `web-1` by this label.
     """
     document = manifest(replicas=3, template=template())
     if labels is not None:
@@ -282,7 +299,10 @@ POD_INDEX = "apps.kubernetes.io/pod-index"
 
 
 def test_plan_names_labels_of_a_statefulset_that_new_pods_will_lack() -> None:
-    """Services for single pods would lose their pods with the next recreation, days later."""
+    """The plan of an adoption warns of a label that the pods have and the template lacks.
+
+    Services for single pods would lose their pods with the next replacement, perhaps days later.
+    """
     said = kubectl_tapp(of_statefulset(), "adopt", "web", "--dry-run=client")
     assert (said.code, said.err) == (0, "")
     lacks = f"instances 0-2: the pods have the label {POD_NAME}, which their template lacks"
@@ -298,7 +318,10 @@ def test_plan_names_services_that_select_pods_by_such_a_label() -> None:
 
 
 def test_missing_labels_are_reported_until_the_template_has_them() -> None:
-    """The pods may be recreated by an update or a drain, long after the move."""
+    """After the adoption, `status`, `why` and `plan` report labels that the template lacks.
+
+    An update or a drain may replace the pods long after the move.
+    """
     standin = of_statefulset()
     kubectl_tapp(standin, "adopt", "web", "-y", "--wait")
     lacks = f"instances 0-2: the pods have the label {POD_NAME}, which their template lacks"

@@ -1,4 +1,6 @@
-"""`plan -f`: the kind of `kubectl apply` is recognized, and its result is planned."""
+"""Tests `plan -f`: it recognizes whether `kubectl apply` is client-side or server-side, and plans
+the result.
+"""
 
 import json
 from pathlib import Path
@@ -19,13 +21,16 @@ def place(tmp_path: Path) -> Path:
 
 
 def plan(standin: StandIn, place: Path, document: Document, *options: str) -> Said:
-    """Returns the output of `plan` for a file."""
+    """Writes a document to the file `place` and returns the output of `plan -f` for this file."""
     place.write_text(json.dumps(document), encoding="utf-8")
     return kubectl_tapp(standin, "plan", "-f", str(place), *options)
 
 
 def test_plan_removes_applied_fields_that_are_missing_in_the_file(place: Path) -> None:
-    """Otherwise the plan would show no change, but apply would start the killed instance."""
+    """Plans a file without `statuses` for a TApp whose last apply had set this field.
+
+    Otherwise the plan would show no change, but apply would start the killed instance.
+    """
     for standin, said in ((by_server(STOPPED), SERVER), (by_client(STOPPED), CLIENT)):
         found = plan(standin, place, manifest(replicas=3))
         assert found.code == 0, found.err
@@ -41,13 +46,19 @@ def test_plan_removes_applied_fields_that_are_missing_in_the_file(place: Path) -
 def test_options_override_the_recognized_kind_of_apply(
     place: Path, option: str, said: str, happens: str
 ) -> None:
-    """A client-side apply keeps fields that it has not set."""
+    """Plans a client-side or a server-side apply by option, for a TApp from a server-side apply.
+
+    A client-side apply keeps fields that it has not set, so the killed instance stays killed.
+    """
     found = plan(by_server(STOPPED), place, manifest(replicas=3), option)
     assert (found.code, happens in found.out, f"{said}\n" in found.out) == (0, True, True)
 
 
 def test_first_server_side_apply_takes_over_the_fields_of_the_client(place: Path) -> None:
-    """The dry run of the API server does not show this."""
+    """Plans a server-side apply for a TApp from a client-side apply: the missing field is removed.
+
+    The dry run of the API server does not show this.
+    """
     found = plan(by_client(STOPPED), place, manifest(replicas=3), "--server-side")
     assert (found.code, "1 created" in found.out, SERVER in found.out) == (0, True, True)
 

@@ -1,4 +1,4 @@
-"""Arguments of the command line, and errors for invalid ones."""
+"""Tests how arguments of the command line are parsed, and the errors for invalid ones."""
 
 import pytest
 from hypothesis import given

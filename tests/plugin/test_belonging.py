@@ -1,4 +1,7 @@
-"""The owner of an object that has the name of a pod, by its owner references and label."""
+"""Tests which owner the plugin recognizes for an object that has the name of a pod.
+
+The owner follows from owner references and the label with the TApp's UID.
+"""
 
 from typing import Any
 

@@ -1,4 +1,6 @@
-"""The end of a canary: all instances get its template, or its instances go back."""
+"""Tests the end of a canary: `promote` gives all instances its template, `abort` takes its
+instances back.
+"""
 
 import json
 from typing import Any
@@ -16,9 +18,9 @@ NOTE = "apps.tkestack.io/canaries"
 
 @pytest.fixture
 def web() -> StandIn:
-    """A TApp with six instances.
+    """Returns a TApp with six instances, two of which are canaries with another image.
 
-    Two of them try another image, with a copy of the default template.
+    Their template `canary` is a copy of the default template.
     """
     standin = running()
     said = kubectl_tapp(
@@ -30,13 +32,13 @@ def web() -> StandIn:
 
 
 def notes_of(standin: StandIn) -> Document:
-    """Returns the annotations of the TApp."""
+    """Returns the annotations of the TApp `web`."""
     found: Document = standin.world.get("tapps", "web")["metadata"]["annotations"]
     return found
 
 
 def versions(standin: StandIn, ids: list[int]) -> dict[int, str]:
-    """Returns the resourceVersion of each pod, which every write changes."""
+    """Returns instance number -> resourceVersion of its pod, which every write changes."""
     return {id: standin.world.get("pods", f"web-{id}")["metadata"]["resourceVersion"] for id in ids}
 
 
@@ -44,7 +46,10 @@ def versions(standin: StandIn, ids: list[int]) -> dict[int, str]:
 
 
 def test_status_names_an_unused_template_copy_and_how_to_remove_it(web: StandIn) -> None:
-    """All instances run well, so nothing else reminds of the template."""
+    """After the canaries go back to the default template, `status` and `why` name the unused copy.
+
+    All instances run well, so nothing else would remind the user of the template.
+    """
     told = "canary: no instance uses template 'canary', a copy of 'default' for a canary; `kubectl"
     for command in ("status", "why"):
         assert told not in kubectl_tapp(web, command, "web").out
@@ -61,7 +66,11 @@ def test_status_names_an_unused_template_copy_and_how_to_remove_it(web: StandIn)
 
 
 def test_promotion_updates_only_the_other_instances(web: StandIn) -> None:
-    """The revision depends on the content, so nothing is written to the pods of the canary."""
+    """After `promote`, the pods of the canaries are not written, and all others are updated in
+    place.
+
+    The revision depends on the template's content and not on its name.
+    """
     tried = ids_of(web)
     before, untouched = uids(web), versions(web, tried)
     said = kubectl_tapp(web, "promote", "web", "-y", "--wait")
@@ -131,7 +140,11 @@ def test_template_that_is_no_copy_stays_in_the_pool(verb: str) -> None:
 
 
 def test_abort_of_a_copy_returns_to_its_original() -> None:
-    """The instances never had the default template."""
+    """After `abort`, the canary returns to the template `v2`, of which the canary's template is a
+    copy.
+
+    The instances never had the default template.
+    """
     web = running(templates={"0": "v2", "1": "v2", "2": "v2"})
     kubectl_tapp(
         web, "set", "image", "web", "app=nginx:9", "-t", "v2", "--canary", "1", "-y", "--wait"
@@ -144,7 +157,7 @@ def test_abort_of_a_copy_returns_to_its_original() -> None:
 
 
 def test_labels_and_annotations_of_other_clients_are_kept(web: StandIn) -> None:
-    """Other clients may write them while the user reads the plan."""
+    """An annotation that another client writes while the user reads the plan survives `abort`."""
     notes = {"metadata": {"annotations": {"checked-by": "jane"}}}
     web.before.append(lambda: web.world.patch("tapps", "web", notes))
     assert kubectl_tapp(web, "abort", "web", "-y").code == 0
@@ -158,7 +171,9 @@ COPY = {NOTE: '{"a": "b", "gone": "default"}'}
 
 
 def given(annotations: dict[str, str] | None = None, **spec: Any) -> Document:
-    """Returns a TApp with four instances."""
+    """Returns a TApp with four instances and the templates `a` and `b`, which is not in a
+    cluster.
+    """
     document = tapp(**{"replicas": 4, "templatePool": POOL, **spec})
     document["metadata"]["annotations"] = annotations or {}
     return document
@@ -219,7 +234,11 @@ def test_rollback_during_a_canary_says_how_to_end_the_canary(web: StandIn) -> No
 
 
 def test_rollback_is_possible_with_an_unused_canary(web: StandIn) -> None:
-    """A canary that was taken back by hand stays in the pool."""
+    """A template `canary` that no instance uses does not prevent a rollback of the default
+    template.
+
+    A canary that was taken back by hand leaves such a template in the pool.
+    """
     kubectl_tapp(web, "use", "web", "default", "4,5", "-y", "--wait")
     kubectl_tapp(web, "set", "image", "web", "app=nginx:2", "-y", "--wait")
     web.world.patch("tapps", "web", {"spec": {"templatePool": {"canary": template("nginx:8")}}})

@@ -1,4 +1,4 @@
-"""`--canary` with numbers of instances, and the budget of canaries."""
+"""Tests `--canary` with numbers of instances instead of an amount, and the budget of canaries."""
 
 import pytest
 
@@ -24,7 +24,10 @@ REFUSED = {
 
 @pytest.mark.parametrize("text", READ)
 def test_list_or_range_selects_instances(text: str) -> None:
-    """A single number is an amount. With a comma behind it, it is an instance."""
+    """Texts with a comma or a hyphen select instances; a single number or percentage is an amount.
+
+    A number with a comma behind it is an instance.
+    """
     assert read_canary_ids(text, 12) == READ[text]
 
 
@@ -36,7 +39,7 @@ def test_invalid_list_of_instances_is_refused(text: str) -> None:
 
 
 def cluster(replicas: int, **spec: object) -> StandIn:
-    """Returns a TApp with this many running instances."""
+    """Returns a fake kubectl for a cluster with a running TApp of `replicas` instances."""
     return StandIn(Life().apply(manifest(replicas=replicas, **spec)).world)
 
 
@@ -110,7 +113,9 @@ def test_selected_canaries_can_be_promoted_and_aborted(verb: str) -> None:
 
 
 def test_use_accepts_only_an_existing_canary_template() -> None:
-    """The error has the command that creates one for the same instances."""
+    """`use` refuses an unknown template, and the error has the command that creates one for the
+    same instances.
+    """
     standin = cluster(6)
     said = kubectl_tapp(standin, "use", "web", "canary", "1,4")
     assert said.code == 2

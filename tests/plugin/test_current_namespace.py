@@ -1,4 +1,4 @@
-"""Without `-n`, the namespace is that of the current context, otherwise that of the pod."""
+"""Tests which namespace a command has without `-n`: the current context's, otherwise the pod's."""
 
 from pathlib import Path
 
@@ -16,13 +16,15 @@ NO_CONTEXT = CallResult(1, "", "error: current-context must exist in order to mi
 
 
 class View:
-    """A kubectl that supports only `config view`, and keeps the arguments of its calls."""
+    """Simulates a kubectl that supports only `config view`, and stores the arguments of its
+    calls.
+    """
 
     def __init__(self, done: CallResult) -> None:
         self.done, self.calls = done, list[list[str]]()
 
     def run(self, arguments: list[str], stdin: str = "") -> CallResult:  # noqa: ARG002 - kubectl's
-        """Runs `config view`."""
+        """Stores the arguments, and returns the result that the test has set."""
         self.calls.append([*arguments])
         return self.done
 
@@ -31,7 +33,9 @@ class View:
 
 @pytest.fixture
 def in_pod(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A pod in the namespace `shop`, with its service account."""
+    """Makes the plugin believe that it runs in a pod in the namespace `shop`; returns the account's
+    directory.
+    """
     monkeypatch.setattr(pod, "_ACCOUNT", tmp_path)
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
@@ -42,12 +46,18 @@ def in_pod(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def namespace(done: CallResult, **targets: str) -> str:
-    """Returns the namespace of a command, for this result of `kubectl config view`."""
+    """Returns the namespace of a command if `kubectl config view` has the result `done`.
+
+    `targets` are the options with which the user chooses a cluster or a namespace.
+    """
     return ClusterAccess(targets, View(done)).namespace  # type: ignore[arg-type]
 
 
 def test_namespace_of_the_context_is_used_in_a_pod(in_pod: Path) -> None:
-    """The order is kubectl's, even if the context has `default`."""
+    """In a pod, `-n` comes first, then the namespace of the context, and then that of the pod.
+
+    This is kubectl's order, even if the context has the namespace `default`.
+    """
     assert namespace(CallResult(0, "default", "")) == "default"
     assert namespace(CallResult(0, "other", "")) == "other"
     assert namespace(CallResult(0, "other", ""), namespace="mine") == "mine"
@@ -85,7 +95,10 @@ def test_unreadable_kubeconfig_is_an_error() -> None:
 
 
 def test_only_the_namespace_of_the_context_is_read() -> None:
-    """Extensions of a kubeconfig may have namespaces, too, for example those of Telepresence."""
+    """The plugin asks kubectl for the path of the current context's namespace only.
+
+    Extensions of a kubeconfig may have namespaces, too, for example those of Telepresence.
+    """
     view = View(CallResult(0, "shop", ""))
     targets = {"context": "c", "kubeconfig": "/k"}
     assert ClusterAccess(targets, view).namespace == "shop"  # type: ignore[arg-type]
@@ -94,7 +107,11 @@ def test_only_the_namespace_of_the_context_is_read() -> None:
 
 
 def test_kubectl_gets_only_options_that_the_user_gave() -> None:
-    """For example, with --request-timeout kubectl ignores the service account of a pod."""
+    """The calls of several commands contain neither a timeout nor an impersonation, unless the user
+    asks for it.
+
+    For example, with --request-timeout kubectl ignores the service account of a pod.
+    """
     standin = StandIn(Life().apply(web()).world)
     for line in ("list", "status web", "why web", "plan web --replicas 3", "pause web -y",
                  "wait web --for=available", "migrate --dry-run", "history web"):  # fmt: skip

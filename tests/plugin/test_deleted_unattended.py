@@ -1,4 +1,6 @@
-"""A TApp in deletion while no controller acts, for example without Metacontroller."""
+"""Tests the output about a TApp in deletion while no controller acts, for example without
+Metacontroller.
+"""
 
 from typing import Any
 
@@ -14,7 +16,7 @@ GOING = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
 
 
 class Unattended(StandIn):
-    """A cluster whose namespace and TApp are being deleted, and whose pods are gone."""
+    """Simulates a cluster whose namespace and TApp are being deleted, and whose pods are gone."""
 
     def _live(self, kind: Kind, options: dict[str, str], name: str) -> Document:
         found = super()._live(kind, options, name)
@@ -27,7 +29,7 @@ class Unattended(StandIn):
 
 
 class InNamespace(StandIn):
-    """A cluster whose namespace is being deleted, but not yet the TApp in it."""
+    """Simulates a cluster in which the namespace is being deleted, but not yet the TApp in it."""
 
     def _live(self, kind: Kind, options: dict[str, str], name: str) -> Document:
         found = super()._live(kind, options, name)
@@ -45,6 +47,9 @@ def test_finalizer_whose_controller_has_not_acted_is_named(verb: str) -> None:
 
 
 def test_deletion_of_the_namespace_is_reported() -> None:
-    """The API server refuses new pods in it, even before the TApp is deleted."""
+    """`status` says that the namespace is being deleted.
+
+    The API server refuses new pods in such a namespace, even before the TApp is deleted.
+    """
     said = kubectl_tapp(InNamespace(Life().apply(web()).world), "status", "web")
     assert "its namespace is being deleted, so no pod can be created" in said.lines[0]

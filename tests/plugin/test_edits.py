@@ -1,4 +1,4 @@
-"""Edits of a TApp by verbs, and the patches for them."""
+"""Tests how the verbs of the plugin edit a TApp, and the JSON patches for these edits."""
 
 import copy
 from typing import Any
@@ -130,7 +130,10 @@ def test_copy_of_a_template_gets_an_unused_name() -> None:
 
 @pytest.mark.parametrize("name", ["", "Bad Name!", "a=b", "-v2", "v2.", "v" * 64, "v\n"])
 def test_copy_of_a_template_refuses_names_that_are_hard_to_type(name: str) -> None:
-    """The API server accepts any text, but users have to type it for `use` and `--template`."""
+    """The copy of a template must have a name that is easy to type.
+
+    The API server accepts any text, but users have to type the name for `use` and `--template`.
+    """
     with pytest.raises(CommandError, match="is not a valid template name") as raised:
         edits.with_copied_template(tapp(**spec()), "default", name)
     assert raised.value.code is Exit.USAGE

@@ -1,4 +1,4 @@
-"""TApps in files as users write them, read like kubectl does."""
+"""Tests that `plan -f` reads files with TApps as kubectl does."""
 
 import json
 from collections.abc import Callable
@@ -39,7 +39,10 @@ def written(tmp_path: Path) -> Callable[..., str]:
 
 
 def test_plan_uses_the_namespace_in_the_file(web: StandIn, written: Callable[..., str]) -> None:
-    """Otherwise the file would be compared with a TApp in the namespace of the context."""
+    """Plans a file with a namespace while the context has another one.
+
+    Otherwise the file would be compared with a TApp in the namespace of the context.
+    """
     web.namespace = "other"
     said = kubectl_tapp(web, "plan", "-f", written(metadata=", namespace: default"), "-o", "json")
     assert said.code == 0
@@ -66,7 +69,10 @@ def test_file_with_another_namespace_than_the_option_is_refused(
 def test_values_that_are_texts_for_kubectl_are_texts(
     web: StandIn, written: Callable[..., str], way: list[str]
 ) -> None:
-    """For example numbers as keys, times, and `22:22`, which PyYAML would convert."""
+    """Numbers as keys, times, and `22:22` are texts, although PyYAML would convert them.
+
+    This holds for each way in which a plan reads files.
+    """
     before = [*way, written(name="old.yaml")] if way == ["--from"] else way
     path = written(
         spec="statuses: {1: Killed}",

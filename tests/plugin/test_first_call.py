@@ -1,4 +1,6 @@
-"""A call of kubectl ends before others run in parallel, so that users log in only once."""
+"""Tests that the first call of kubectl ends before others run in parallel, so that users log in
+only once.
+"""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -20,14 +22,23 @@ REFUSED = CallResult(1, "", "error: You must be logged in to the server (Unautho
 
 
 class Login(StandIn):
-    """A kubectl whose credential plugin starts a login in each call without a token."""
+    """Simulates a kubectl whose credential plugin starts a login in each call until there is a
+    token.
+
+    Attributes:
+        logins: the number of logins so far.
+        token: True after a successful login.
+        works: False if every login fails.
+    """
 
     logins = 0
     token = False
     works = True
 
     def run(self, arguments: Sequence[str], stdin: str = "") -> CallResult:
-        """Runs a call. A login takes long enough for parallel calls to start another one."""
+        """Runs a call after a login, which takes long enough for parallel calls to start another
+        login.
+        """
         if arguments[0] == "config":
             return super().run(arguments, stdin)
         if not self.token:
@@ -41,7 +52,7 @@ class Login(StandIn):
 
 @pytest.fixture
 def login() -> Login:
-    """A cluster with a TApp, to which nobody has logged in yet."""
+    """Returns a cluster with a TApp, to which nobody has logged in yet."""
     return Login(Life().apply(web()).world)
 
 
@@ -72,7 +83,10 @@ def test_failed_login_is_not_repeated_in_parallel(login: Login) -> None:
 
 
 def test_calls_run_in_parallel_after_the_first_response() -> None:
-    """A refusal by the API server is a response, too, because it knows the user."""
+    """After one response, two calls run at the same time.
+
+    A refusal by the API server is a response, too, because it shows that the server knows the user.
+    """
     answers = [DONE, CallResult(1, "", "Error from server (NotFound): gone\n")]
     for answer in answers:
         gate = FirstCall()
@@ -82,7 +96,11 @@ def test_calls_run_in_parallel_after_the_first_response() -> None:
 
 
 def test_first_call_after_a_pause_runs_alone_again() -> None:
-    """The token may have expired."""
+    """An hour after the last response, calls run one after the other again until one gets a
+    response.
+
+    The token may have expired in the meantime.
+    """
     now = [0.0]
     gate = FirstCall(lambda: now[0])
     gate.run(lambda: DONE)
@@ -117,7 +135,11 @@ def _in_threads(call: Callable[[], object], gate: FirstCall, answer: CallResult 
 def test_sessions_for_other_namespaces_share_the_login(
     login: Login, name: str, tmp_path: Path
 ) -> None:
-    """The web page reads each TApp in its namespace, as the same user."""
+    """A session for another namespace waits for the same first call as the session that it comes
+    from.
+
+    The web page reads each TApp in its namespace, as the same user.
+    """
     given = {"token": "t"} if name == "token" else {"cache_dir": str(tmp_path)}
     session = Session(login).with_options(**given)
     assert session.with_options(namespace="shop").first_call is session.first_call

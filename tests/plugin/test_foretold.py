@@ -1,4 +1,4 @@
-"""Forecasts are the same writes, in the same order, as those that follow.
+"""Tests that a forecast has the same writes, in the same order, as those that follow the edit.
 
 tests/e2e/test_differential.py checks that a real API server gets the same writes in these
 scenarios.
@@ -24,7 +24,9 @@ SLOW = settings(max_examples=size(5, 15), deadline=None, suppress_health_check=l
 
 
 def differences(story: Story) -> list[str]:
-    """Plays a scenario, forecasts each edit of a running TApp, and returns all differences."""
+    """Plays a story, forecasts each edit of its running TApp, and returns all differences from the
+    forecasts.
+    """
     world, found = Simulated(story), []
     for number, step in enumerate(story.steps):
         forecast = None
@@ -63,7 +65,9 @@ UNDER_WAY = [(22, 1.5), (27, 1.5), (81, 4.0), (84, 1.5), (115, 1.5), (147, 1.5)]
 
 @pytest.mark.parametrize(("seed", "seconds"), UNDER_WAY)
 def test_forecast_of_an_edit_during_a_rollout_is_correct(seed: int, seconds: float) -> None:
-    """The simulation of the forecast starts with pods that start or stop at this moment."""
+    """Forecasts an edit while pods of an earlier edit still start or stop, and compares the
+    writes.
+    """
     story = random_story(seed)
     world = Simulated(story)
     world.play(story.steps[0])
@@ -97,7 +101,11 @@ NEXT = "web:2"
     ids=["an image", "an image that is not there", "another budget", "two images"],
 )
 def test_forecast_of_prepulled_images_is_correct(spec: Document, missing: str) -> None:
-    """This includes the pods that pull, and images that cannot be pulled."""
+    """Forecasts an edit with `prePull`, and compares the writes, including those of the pods that
+    pull images.
+
+    If an image cannot be pulled, no container restarts.
+    """
     life = Life().apply(
         tapp(templatePool={"blue": template("blue:1")}, updateStrategy=FIRST, replicas=5)
     )
@@ -136,10 +144,7 @@ KINDS = ["image", "restart", "one", "label", "first", "resources"]
 
 @st.composite
 def in_place_edits(draw: st.DrawFn) -> Document:
-    """Edits that need no new pod.
-
-    An edit may have several changes.
-    """
+    """Draws an edit with up to three changes, none of which needs a new pod."""
     kinds = draw(st.sets(st.sampled_from(KINDS), min_size=1, max_size=3))
     annotations, labels = dict[str, str](), {"app": "web"}
     if "restart" in kinds:
@@ -162,7 +167,9 @@ MODES = st.sampled_from(["InPlace", "InPlace", "Ignore"])
 
 
 def in_place(image: str, annotations: Document, labels: Document, size: Document) -> Document:
-    """Returns a template whose application reads a label of its pod."""
+    """Returns a template whose container reads a label of its pod, and which has the given metadata
+    and resources.
+    """
     return template(
         image,
         annotations=annotations,
@@ -177,7 +184,10 @@ def in_place(image: str, annotations: Document, labels: Document, size: Document
 def test_forecast_of_random_in_place_edits_is_correct(
     edits: list[Document], budget: int, component: bool
 ) -> None:
-    """The edits change restarts, labels, images, prepulled images and resources."""
+    """Forecasts two or three random edits one after the other, and compares the writes.
+
+    The edits change restarts, labels, images, prepulled images and resources.
+    """
     life = Life(resize=component)
     life.world.kubelet.levers.resizes = True
     life.apply(

@@ -1,6 +1,6 @@
-"""A plan from two files has the same forecast as a plan of the TApp in a cluster.
+"""Tests that a plan from two files has the same forecast as a plan of the TApp in a cluster.
 
-The cluster has everything that a plan from files assumes.
+A plan from files assumes a cluster that has all components; the cluster of these tests has them.
 """
 
 import json
@@ -32,44 +32,50 @@ AT = "2026-01-05T12:00:00Z"
 
 
 def pod(image: str = "web:1", **more: Any) -> Document:
-    """Returns the template of all edits."""
+    """Returns a pod template with the container image `image`; all edits of this file are based on
+    it.
+    """
     return template(image, terminationGracePeriodSeconds=5, **more)
 
 
 def rolling(**strategy: Any) -> Document:
-    """Returns a budget, with further fields of the strategy."""
+    """Returns a spec with a budget of 40%, and further fields of the update strategy."""
     return {"updateStrategy": {"maxUnavailable": "40%", **strategy}}
 
 
 def in_place(**strategy: Any) -> Document:
-    """Returns the strategy for in-place updates."""
+    """Returns a spec with these fields of `inPlaceUpdateStrategy`."""
     return rolling(inPlaceUpdateStrategy=strategy)
 
 
 def asking(cpu: str) -> Document:
-    """Returns a container with resources."""
+    """Returns the part of a container that requests this amount of cpu."""
     return {"resources": {"requests": {"cpu": cpu}, "limits": {"cpu": cpu}}}
 
 
 def annotated(key: str) -> Document:
-    """Returns a template with the annotation of a restart."""
+    """Returns a pod template with the annotation `key`, which requests a restart."""
     return pod(annotations={key: AT})
 
 
 def mounting(*names: str) -> Document:
-    """Returns a template whose container mounts claims."""
+    """Returns a pod template whose container mounts the claims with these names."""
     mounts = [{"name": name, "mountPath": f"/{name}"} for name in names]
     return pod(container={"volumeMounts": mounts})
 
 
 def storing(**sizes: str) -> Document:
-    """Returns claims, and a template that mounts them."""
+    """Returns a spec with claim templates and a pod template that mounts them; `sizes` maps names
+    to sizes.
+    """
     claims = [claim_template(name, size) for name, size in sizes.items()]
     return {"template": mounting(*sizes), "volumeClaimTemplates": claims}
 
 
 def valued(text: str, count: int) -> Document:
-    """Returns values of the instances, and a template that reads them."""
+    """Returns a spec with a value for each of `count` instances, and a pod template that reads the
+    value.
+    """
     env = [{"name": "KEY", "value": "$(tapp.values.key)"}]
     values = {str(id): {"key": f"{text}{id}"} for id in range(count)}
     return {"template": pod(container={"env": env}), "values": values}
@@ -211,7 +217,9 @@ EDITS: dict[str, Edit] = {
 
 
 def edited(edit: str, count: int) -> tuple[Document, Document]:
-    """Returns the TApp before and after an edit."""
+    """Returns the TApp before and after the edit with this name in `EDITS`, for `count`
+    instances.
+    """
     basis = {"replicas": count, "template": pod()}
     before, after = EDITS[edit](count)
     return manifest(**{**basis, **before}), manifest(**{**basis, **after})
@@ -223,7 +231,11 @@ NOW = 7200.0
 
 @cache
 def running(written: str) -> StandIn:
-    """Returns a cluster with all components, in which this TApp has run for some time."""
+    """Returns a fake kubectl for a cluster with all components, in which this TApp has run for two
+    hours.
+
+    `written` is the TApp as YAML.
+    """
     life = Life(nodes=1, exposing=True, resize=True)
     world, behaviour = life.world, life.world.kubelet.levers
     behaviour.jitter, behaviour.by_chance, behaviour.resizes = 0.0, False, True
@@ -246,14 +258,18 @@ def running(written: str) -> StandIn:
 
 @cache
 def nowhere() -> StandIn:
-    """Returns a kubectl without a cluster, in which every call would be recorded."""
+    """Returns a fake kubectl without any TApp, which stores the calls that a plan from files must
+    not make.
+    """
     world = World(registration(), WsgiHook(lambda *_: []))
     world.clock.now = NOW
     return StandIn(world)
 
 
 def comparable(said: Said) -> tuple[int, Document]:
-    """Returns a plan without its assumptions, and without an order that does not matter."""
+    """Returns exit code and JSON of a plan, without its assumptions, and sorted where order does
+    not matter.
+    """
     document: Document = json.loads(REVISION.sub("", said.out))
     del document["notes"], document["remarks"]
     for change in document["templates"]:
@@ -265,7 +281,9 @@ def comparable(said: Said) -> tuple[int, Document]:
 
 
 def compare(old: Document, new: Document, folder: Path) -> Document:
-    """Forecasts an edit from files and with a cluster, and returns the plan, which is the same."""
+    """Checks that the plan of an edit from files equals the plan with a cluster; returns the
+    plan.
+    """
     written = [yaml.safe_dump(each) for each in (old, new)]
     files = [folder / "old.yaml", folder / "new.yaml"]
     for file, text in zip(files, written, strict=True):
@@ -282,7 +300,9 @@ def compare(old: Document, new: Document, folder: Path) -> Document:
 
 @pytest.fixture(autouse=True)
 def times(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lets both plans assume the same durations, without learning from the pods."""
+    """Makes both plans assume the same durations, instead of learning them from the pods of a
+    cluster.
+    """
     monkeypatch.setattr(foresee, "timing", lambda *_: Timing())
 
 
@@ -292,13 +312,13 @@ SOME = [(edit, SIZES[number % len(SIZES)]) for number, edit in enumerate(EDITS)]
 
 @pytest.mark.parametrize(("edit", "count"), cases(ALL, [case for case in ALL if case not in SOME]))
 def test_forecast_from_files_is_that_of_a_cluster(edit: str, count: int, tmp_path: Path) -> None:
-    """Actions, order, refusals and times are the same."""
+    """Compares actions, order, refusals and times for each edit of `EDITS`."""
     old, new = edited(edit, count)
     compare(old, new, tmp_path)
 
 
 def examples() -> dict[str, Document]:
-    """Returns the TApps of all examples, with the same name."""
+    """Returns file -> TApp for all examples; all TApps have the same name."""
     found = {}
     for file in sorted(EXAMPLES.rglob("*.yaml")):
         for document in yaml.load_all(file.read_text(), yaml.CSafeLoader):
@@ -338,7 +358,10 @@ FATES: dict[str, str] = {
 @pytest.mark.parametrize("count", cases(SIZES, [1, 2, 12]))
 @pytest.mark.parametrize("edit", FATES)
 def test_ordinary_edits_are_completed(edit: str, count: int, tmp_path: Path) -> None:
-    """Nothing is refused, and nothing gets stuck."""
+    """Plans ordinary edits from files: each instance has the expected outcome.
+
+    Nothing is refused, and nothing gets stuck.
+    """
     old, new = edited(edit, count)
     files = [tmp_path / "old.yaml", tmp_path / "new.yaml"]
     for file, document in zip(files, (old, new), strict=True):
@@ -362,7 +385,9 @@ ASSUMED: dict[str, tuple[str, str]] = {
 
 @pytest.mark.parametrize("edit", ASSUMED)
 def test_plan_says_what_it_assumes_about_the_cluster(edit: str, tmp_path: Path) -> None:
-    """The text and the document have each assumption once, and nothing is refused."""
+    """The text and the JSON of a plan from files have each assumption once, and nothing is
+    refused.
+    """
     old, new = edited(edit, 2)
     for name, document in (("old", old), ("new", new)):
         (tmp_path / name).write_text(yaml.safe_dump(document))
@@ -389,7 +414,7 @@ def test_options_can_edit_a_single_file(tmp_path: Path) -> None:
 
 
 def test_file_may_be_the_output_of_kubectl_get(tmp_path: Path) -> None:
-    """Such a file has a status, finalizers, and an owner that is not in the file."""
+    """Plans from a file that has a status, finalizers, and an owner that is not in the file."""
     old = dict(running(yaml.safe_dump(edited("nothing", 3)[0])).world.get("TApp", "web"))
     owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "game", "uid": "1234"}
     old = with_meta(old, ownerReferences=[{**owner, "controller": True}])

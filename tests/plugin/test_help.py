@@ -1,4 +1,4 @@
-"""The help of `kubectl tapp`: its examples, and the texts of its arguments and options."""
+"""Tests the help of `kubectl tapp`: its examples, and the texts of its arguments and options."""
 
 import re
 import shlex
@@ -58,7 +58,10 @@ def test_help_describes_each_argument_and_option_in_a_sentence(name: str) -> Non
 
 @pytest.mark.parametrize("name", [name for name in COMMANDS if " " not in name])
 def test_first_sentence_of_help_fits_into_the_list_of_commands(name: str) -> None:
-    """A longer sentence is cut off in the list that `kubectl tapp --help` prints."""
+    """The list that `kubectl tapp --help` prints has the whole first sentence of each command.
+
+    A longer sentence would be cut off.
+    """
     group = command()
     listed = group.get_help(group.context_class(group))
     assert f"{COMMANDS[name].help.partition('.')[0]}.\n" in listed

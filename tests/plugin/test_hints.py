@@ -1,4 +1,6 @@
-"""Commands in messages can be pasted: complete, and for the right namespace and cluster."""
+"""Tests that commands in messages can be pasted: they are complete, and for the right namespace and
+cluster.
+"""
 
 import re
 import shlex
@@ -16,7 +18,7 @@ GIVEN = ("--context=my cluster", "--kubeconfig=/k", "--as=jane", "--as-group=a",
 
 @pytest.fixture
 def shop() -> StandIn:
-    """A TApp in the namespace `shop`, which is not the current one."""
+    """Returns a fake kubectl for a TApp in the namespace `shop`, which is not the current one."""
     manifest = web()
     manifest["metadata"]["namespace"] = "shop"
     life = Life()

@@ -1,4 +1,4 @@
-"""The history as users read it, and the target of a rollback."""
+"""Tests the history as users read it, and which revision a rollback restores."""
 
 import json
 from typing import Any
@@ -21,7 +21,7 @@ ONE, TWO, THREE = (template(f"nginx:{number}") for number in (1, 2, 3))
 
 
 def digest(body: Document) -> str:
-    """Returns the revision of a template."""
+    """Returns the revision (the hash) of a pod template."""
     spec = TAppSpec.model_validate({"template": body})
     found = resolve_templates(spec).named("default")
     assert isinstance(found, Template)
@@ -29,7 +29,11 @@ def digest(body: Document) -> str:
 
 
 def record(number: int, body: Document, name: str = "default", **metadata: Any) -> Document:
-    """Returns a ControllerRevision like those of the service."""
+    """Returns a ControllerRevision of a template like those of the service.
+
+    `number` is its revision number, `name` the template's name, and `metadata` has further
+    metadata.
+    """
     return {
         "apiVersion": "apps/v1",
         "kind": "ControllerRevision",
@@ -46,13 +50,17 @@ def record(number: int, body: Document, name: str = "default", **metadata: Any) 
 
 
 def seen(*records: Document, **spec: Any) -> Observed:
-    """Returns a TApp with a history."""
+    """Returns a TApp with three instances and these ControllerRevisions, as the plugin reads it."""
     given = {"replicas": 3, "template": THREE, **spec}
     return Observed(tapp(**given), revisions=list(records))
 
 
 def target(observed: Observed, to: str | None = None, template: str | None = None) -> int:
-    """Returns the number of the revision that a rollback restores."""
+    """Returns the number of the revision that a rollback restores.
+
+    `to` is the option `--to`, and `template` the option `--template`; None if the user does not
+    give it.
+    """
     spec = TAppSpec.model_validate(observed.tapp["spec"])
     return rollback_target(history_of(observed), spec, to, template).number
 
@@ -76,7 +84,9 @@ def test_each_template_has_its_own_history() -> None:
 
 
 def rolled_back(number: int, body: Document) -> Document:
-    """Returns a record whose number `kubectl tapp rollback` has changed to this one."""
+    """Returns the ControllerRevision of a template to which a rollback has given this higher
+    number.
+    """
     found = record(number, body)
     notes = {**found["metadata"]["annotations"]}
     notes["kubernetes.io/change-cause"] = f"kubectl tapp rollback web --to {digest(body)}"
@@ -106,7 +116,10 @@ def rolled_back(number: int, body: Document) -> Document:
 def test_revision_shows_its_changes_after_a_rollback(
     records: tuple[Document, ...], expected: list[str]
 ) -> None:
-    """A rollback gives the old record a new number, but the next record keeps its changes."""
+    """A rollback gives an old revision a new number; the changes of all revisions are still right.
+
+    The revision after the old number is still compared with the old one.
+    """
     assert [
         each.summary for each in history_of(seen(*records, templatePool={"v2": TWO}))
     ] == expected
@@ -193,10 +206,10 @@ def test_rollback_without_a_target_is_an_error(
 
 
 class _Kubectl:
-    """A kubectl that knows autoscalers."""
+    """Simulates a kubectl for a cluster with autoscalers, one of which scales the TApp `web`."""
 
     def run(self, arguments: list[str], stdin: str = "") -> CallResult:  # noqa: ARG002
-        """Runs a call."""
+        """Returns a list of two autoscalers for every call."""
         assert not stdin
         target = {"kind": "TApp", "name": "web"}
         spec = {"scaleTargetRef": target, "minReplicas": 2, "maxReplicas": 9}

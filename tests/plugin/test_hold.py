@@ -1,4 +1,4 @@
-"""`kubectl tapp hold` and `release`, and other commands with pods on hold."""
+"""Tests `kubectl tapp hold` and `release`, and other commands for TApps with pods on hold."""
 
 import json
 from typing import Any
@@ -17,7 +17,7 @@ NEW = template("nginx:2", container={"command": ["run"]})
 
 @pytest.fixture
 def web() -> StandIn:
-    """A running TApp `web` with six instances."""
+    """Returns a fake kubectl for a running TApp `web` with six instances."""
     return StandIn(Life().apply(manifest(replicas=6)).world)
 
 

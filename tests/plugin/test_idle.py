@@ -1,4 +1,4 @@
-"""Commands say that no controller has acted on a spec, since when, and which steps wait."""
+"""Tests the output if no controller has acted on a spec: since when, and which steps wait."""
 
 import json
 from typing import Any
@@ -18,9 +18,11 @@ Document = dict[str, Any]
 
 
 def idle(seconds: float, *, new: bool = False) -> tuple[StandIn, str]:
-    """Returns a cluster whose spec was written this many seconds ago, and the time of the write.
+    """Returns a fake kubectl for a TApp on which no controller has acted for `seconds`, and the
+    time of its last edit.
 
-    With `new`, no controller has ever acted on the TApp; otherwise two instances were added.
+    With `new`, no controller has ever acted on the TApp. Otherwise its last edit has added two
+    instances.
     """
     standin = StandIn(Life().apply(manifest(replicas=2)).world)
     at = written(standin.world.clock.unix() - seconds)
@@ -59,7 +61,11 @@ def test_planned_steps_are_not_shown_as_running_without_a_controller() -> None:
 
 
 def test_recently_written_spec_is_no_problem() -> None:
-    """Metacontroller may take seconds, so only the headline names the time."""
+    """Three seconds after the edit, only the headline of `status` says that no controller has
+    acted.
+
+    Metacontroller may take seconds, so `status` neither blames it nor shows waiting steps.
+    """
     standin, at = idle(3)
     said = kubectl_tapp(standin, "status", "web")
     assert f"no controller has acted on its generation 2 since {at}" in said.lines[0]
@@ -76,7 +82,11 @@ def test_tapp_that_was_never_observed_is_reported() -> None:
 
 
 def test_generation_is_reported_if_the_time_is_unknown() -> None:
-    """A spec of generation 2 without managedFields may be of any age."""
+    """Without managedFields, `status` names the generation on which no controller has acted, and no
+    time.
+
+    Such a spec may be of any age, so Metacontroller is not blamed.
+    """
     standin, _ = idle(300)
     unvalidated(standin, "TApp", lambda tapp: tapp["metadata"].pop("managedFields"))
     said = kubectl_tapp(standin, "status", "web")

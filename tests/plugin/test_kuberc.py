@@ -1,4 +1,7 @@
-"""Calls of the plugin ignore the user's preferences for kubectl, but plans follow apply's."""
+"""Tests that calls of the plugin ignore the user's preferences for kubectl (kuberc).
+
+Two preferences count: the policy for credential plugins, and those of `kubectl apply` for plans.
+"""
 
 import json
 import os
@@ -32,7 +35,9 @@ print(json.dumps([path, file, sys.argv[1:]]))
 
 @pytest.fixture
 def kuberc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A kubectl that prints its preferences and arguments, and the path for a kuberc."""
+    """Returns the path of the user's kuberc, and installs a kubectl that prints its preferences and
+    arguments.
+    """
     (tmp_path / "kubectl").write_text(PROGRAM)
     (tmp_path / "kubectl").chmod(0o755)
     monkeypatch.setenv("KUBECTL", str(tmp_path / "kubectl"))
@@ -44,7 +49,10 @@ def kuberc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def preferences(command: str, version: str = "v1beta1", **options: str) -> str:
-    """Returns a kuberc that sets these options of a command."""
+    """Returns the text of a kuberc that sets these options of a kubectl command.
+
+    `version` is the version of the kuberc's API.
+    """
     listed = [{"name": name.replace("_", "-"), "default": each} for name, each in options.items()]
     defaults, flags = ("overrides", "flags") if version == "v1alpha1" else ("defaults", "options")
     document = {
@@ -59,7 +67,10 @@ def preferences(command: str, version: str = "v1beta1", **options: str) -> str:
 def test_calls_ignore_preferences_except_the_policy_for_credential_plugins(
     kuberc: Path, monkeypatch: pytest.MonkeyPatch, way: str, kept: dict[str, object] | None
 ) -> None:
-    """This holds for every source of preferences, and for calls and watches."""
+    """Runs a call and a watch with a kuberc from the default path, a variable, or an option.
+
+    kubectl gets no preferences, or only the policy for credential plugins if the kuberc has one.
+    """
     text = {**json.loads(preferences("get", show_labels="true")), **(kept or {})}
     arguments = ["get", "pods"]
     place = kuberc if way == "default" else kuberc.with_name(f"{way.strip('-')}-{bool(kept)}")
@@ -90,7 +101,11 @@ def test_invalid_kuberc_changes_nothing(kuberc: Path, text: str) -> None:
 def test_policy_file_is_written_again_if_it_was_deleted(
     kuberc: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Systemd deletes old files in /tmp, and the page may be served for weeks."""
+    """Deletes the temporary file with the policy between two calls; the second call writes it
+    again.
+
+    Systemd deletes old files in /tmp, and the page may be served for weeks.
+    """
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     policy = {**POLICY, "credentialPluginAllowlist": [{"command": "lost-and-found"}]}
     kuberc.write_text(json.dumps({**json.loads(preferences("get", wide="true")), **policy}))
@@ -104,7 +119,10 @@ def test_policy_file_is_written_again_if_it_was_deleted(
 def test_call_does_not_run_without_the_policy(
     kuberc: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without a temporary file, kubectl would have all preferences of the user or no policy."""
+    """A call fails if the temporary file with the policy cannot be written.
+
+    Otherwise kubectl would have all preferences of the user or no policy.
+    """
     monkeypatch.setattr(tempfile, "tempdir", "/nonexistent")
     policy = {**POLICY, "credentialPluginAllowlist": [{"command": "nowhere"}]}
     kuberc.write_text(json.dumps({**json.loads(preferences("get", wide="true")), **policy}))
@@ -119,7 +137,11 @@ ENDS = {"SIGINT": 130, "SIGTERM": 143, "SIGHUP": 129}
 def test_temporary_files_are_deleted_when_a_signal_ends_the_command(
     place: Path, tmp_path: Path, name: str
 ) -> None:
-    """SIGHUP comes when the user closes the terminal, SIGTERM when a container stops."""
+    """Sends a signal during a call: the exit code is that of the signal, and no temporary file is
+    left.
+
+    SIGHUP comes when the user closes the terminal, SIGTERM when a container stops.
+    """
     policy = json.loads(preferences("get", show_labels="true")) | POLICY
     (tmp_path / "kuberc").write_text(json.dumps(policy))
     (tmp_path / "tmp").mkdir()
@@ -167,7 +189,11 @@ CASES: dict[str, tuple[str, list[str], str, bool]] = {
 def test_plan_follows_the_preferences_of_apply(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: str
 ) -> None:
-    """The user's own `kubectl apply -f` will follow them."""
+    """`plan -f` plans a client-side or server-side apply as the user's kuberc says for `kubectl
+    apply`.
+
+    The user's own `kubectl apply -f` will follow the same preferences.
+    """
     text, options, said, by_the_server = CASES[case]
     place = tmp_path / "kuberc"
     place.write_text(text)

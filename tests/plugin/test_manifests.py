@@ -1,4 +1,7 @@
-"""Manifests are read as kubectl reads them: a recorded table, confirmed by the kubectl on PATH."""
+"""Tests that manifests are read as kubectl reads them.
+
+The expected values are recorded in tables, which the kubectl on PATH confirms if there is one.
+"""
 
 import json
 import math
@@ -109,7 +112,9 @@ def _values(data: bytes) -> list[Any] | None:
 
 
 def _equal(found: Any, wanted: Any) -> bool:
-    """True if both are the same JSON: `1` is not `true`, and numbers are compared as floats."""
+    """Returns True if both values are the same JSON: `1` is not `true`, and numbers are compared as
+    floats.
+    """
     if isinstance(found, bool) or isinstance(wanted, bool):
         return found is wanted
     if isinstance(found, dict) and isinstance(wanted, dict):
@@ -142,7 +147,9 @@ def test_file_is_read_as_kubectl_reads_it(name: str) -> None:
 
 
 def test_aliases_that_repeat_aliases_are_refused() -> None:
-    """Nine levels of nine aliases each would be 400 million values."""
+    """Refuses a file in which nine levels of nine YAML aliases each would become 400 million
+    values.
+    """
     lines = ["v: 1", "a: &a [1, 2, 3, 4, 5, 6, 7, 8, 9]"]
     for before, name in zip("abcdefgh", "bcdefghi", strict=True):
         lines.append(f"{name}: &{name} [{', '.join([f'*{before}'] * 9)}]")
@@ -176,7 +183,7 @@ def _by_kubectl(data: bytes) -> list[Any] | None:
 
 @pytest.mark.skipif(KUBECTL is None, reason="there is no kubectl")
 def test_table_is_what_kubectl_reads() -> None:
-    """The recorded values and refusals are those of the kubectl that is found."""
+    """Compares the recorded values and refusals with those of the kubectl on PATH."""
     table = SCALARS | MAPPINGS
     found = _by_kubectl("---\n".join(f"{_HEAD}v: {text}\n" for text in table).encode())
     assert found is not None
@@ -196,7 +203,11 @@ def test_table_is_what_kubectl_reads() -> None:
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
 @pytest.mark.parametrize("way", ["file", "--from"])
 def test_plan_reads_files_of_windows(tmp_path: Any, encoding: str, way: str) -> None:
-    """PowerShell writes UTF-16 with a byte order mark and lines that end with CR and LF."""
+    """Plans a file in UTF-8 or UTF-16 with a byte order mark, and with lines that end with CR and
+    LF.
+
+    PowerShell writes such files.
+    """
     text = (
         "apiVersion: apps.tkestack.io/v1\r\nkind: TApp\r\nmetadata: {name: web}\r\nspec:\r\n"
         "  replicas: 6\r\n  template:\r\n    metadata: {labels: {app: web, commit: '81111e1'}}\r\n"

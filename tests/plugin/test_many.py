@@ -1,4 +1,4 @@
-"""Watches, thousands of instances, events, and other output formats."""
+"""Tests watches, TApps with thousands of instances, events, and other output formats."""
 
 import io
 import json
@@ -50,7 +50,10 @@ def test_watch_prints_changes_until_ctrl_c(capsys: pytest.CaptureFixture[str]) -
 
 
 def test_watch_without_changes_reads_only_the_tapp_and_its_pods() -> None:
-    """All other objects are read again when the TApp has changed."""
+    """While nothing changes, `status -w` reads only the TApp and its pods again.
+
+    After the TApp has changed, all other objects are read again, too.
+    """
     life = Life().apply(web())
     standin = StandIn(life.world)
     assert watched(life, 5 * [lambda: None], standin) == 130
@@ -91,7 +94,9 @@ def test_status_with_all_has_a_line_for_each_instance() -> None:
 
 
 def event(about: Document, reason: str, message: str, **more: object) -> Document:
-    """Returns a warning event that is two minutes old."""
+    """Returns a warning Event about an object; `more` has further fields, such as its time and
+    count.
+    """
     return {
         "apiVersion": "v1",
         "kind": "Event",
@@ -109,7 +114,9 @@ def event(about: Document, reason: str, message: str, **more: object) -> Documen
 
 
 def test_why_shows_events_of_the_current_pod_the_claims_and_the_tapp() -> None:
-    """Events of earlier pods are not shown."""
+    """`why` prints Events of the pod and of the TApp, and none of an earlier pod with the same
+    name.
+    """
     life = Life().apply(web())
     stuck_image(life)
     world = life.world
@@ -144,7 +151,10 @@ def test_why_shows_events_of_the_current_pod_the_claims_and_the_tapp() -> None:
 )
 @pytest.mark.parametrize("is_old", [True, False], ids=["old", "new"])
 def test_why_hides_events_of_solved_problems(reason: str, path: str, is_old: bool) -> None:
-    """A failed pull and the last exit of a container are over after a repair."""
+    """After a repair, `why` hides Events from before the repair and still prints new ones.
+
+    A failed pull and the last exit of a container are over after a repair.
+    """
     life = Life().apply(web())
     stuck_image(life)
     life.patch(template=template("nginx:1.30"))
@@ -217,7 +227,11 @@ ROWS = st.builds(
 
 @given(rows=st.lists(ROWS, max_size=40), unfold=st.booleans())
 def test_table_has_each_instance_once(rows: list[Row], unfold: bool) -> None:
-    """Lines may be folded, but their numbers together are those of all instances."""
+    """Each instance is in exactly one line of the table, with its number or in the count "and N
+    more".
+
+    Without `unfold`, instances with equal values share a line.
+    """
     numbered = [replace(row, id=id) for id, row in enumerate(rows)]
     console = Console(width=400, record=True, file=io.StringIO(), force_terminal=False)
     console.print(table(numbered, 1000.0, 400, unfold=unfold))
@@ -230,7 +244,9 @@ def test_table_has_each_instance_once(rows: list[Row], unfold: bool) -> None:
 
 
 def instances_in(line: str) -> tuple[set[int], int]:
-    """Returns the instances in a line, and the number of instances that it only counts."""
+    """Returns the instance numbers in a line, and the number of instances that the line only
+    counts.
+    """
     found = re.match(r"([\d, -]*\d)(?: and (\d+) more)?(?: {2}|$)", line)
     assert found is not None
     return set(numbers(found[1].replace(" ", ""))), int(found[2] or 0)
@@ -238,7 +254,7 @@ def instances_in(line: str) -> tuple[set[int], int]:
 
 @pytest.fixture
 def _shell(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Undoes the variables that a completion sets."""
+    """Removes the environment variables that a completion sets when the test ends."""
     for name in ("_KUBECTL_TAPP_COMPLETE", "_TYPER_COMPLETE_ARGS", "_TYPER_COMPLETE_FISH_ACTION"):
         monkeypatch.setenv(name, "")
 

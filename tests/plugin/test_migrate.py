@@ -1,4 +1,4 @@
-"""`kubectl tapp migrate`: it shows the plan of `python -m migration`, asks, and migrates."""
+"""Tests `kubectl tapp migrate`: it shows the plan of `python -m migration`, asks, and migrates."""
 
 import pytest
 

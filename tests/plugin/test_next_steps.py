@@ -1,4 +1,4 @@
-"""The next step in the output of `status`, `why` and `wait`."""
+"""Tests the next step that `status`, `why` and `wait` suggest."""
 
 import pytest
 
@@ -17,7 +17,9 @@ def life() -> Life:
 
 @pytest.mark.parametrize("verb", ["status", "why", "wait"])
 def test_commands_name_the_next_step_of_a_stuck_rollout(life: Life, verb: str) -> None:
-    """`why` does not point to itself."""
+    """All three commands suggest a rollback or another image, and `status` and `wait` also suggest
+    `why`.
+    """
     stuck_image(life)
     said = kubectl_tapp(StandIn(life.world), verb, "web")
     text = said.out + said.err

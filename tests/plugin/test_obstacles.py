@@ -1,4 +1,6 @@
-"""Reasons why a pod is not created: the error of the API server, or the owner of the name."""
+"""Tests the reasons for a missing pod: an error of the API server, or another owner of the pod's
+name.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -26,7 +28,10 @@ WEBHOOK = 'admission webhook "policy.example.com" denied the request: no such re
 
 
 def refusing(life: Life, say: Callable[[str], str], *names: str) -> Callable[[], None]:
-    """Refuses these pods, or all new pods; returns a function that ends that."""
+    """Makes the API server refuse the pods with these names, or all new pods if none is given.
+
+    `say` returns the error for the name of a pod. Returns a function that ends the refusals.
+    """
 
     def policy(operation: str, obj: Object) -> Object:
         meant = obj["kind"] == "Pod" and (not names or name_of(obj) in names)
@@ -93,7 +98,10 @@ def test_each_instance_has_its_own_error() -> None:
 
 
 def test_error_without_a_name_counts_for_instances_without_their_own_error() -> None:
-    """If a quota refuses the rest of a sync, the event begins with the error of a webhook."""
+    """A webhook refuses instance 4 and a quota instance 5: each has its own error in `status`.
+
+    Metacontroller's Event begins with the webhook's error and names no pod in the quota's error.
+    """
     life = web()
     refusing(life, lambda _: WEBHOOK, "web-4")
     refusing(life, forbidden(QUOTA), "web-5")
@@ -104,7 +112,11 @@ def test_error_without_a_name_counts_for_instances_without_their_own_error() -> 
 
 
 def test_error_is_not_printed_after_a_later_success() -> None:
-    """The pod was created after the error; then it was deleted."""
+    """An error from before the creation of a pod is not printed, not even after that pod was
+    deleted.
+
+    A new error is printed.
+    """
     life = web()
     ends = refusing(life, forbidden(QUOTA), "web-4")
     life.begin_patch(replicas=5).world.run(45)
@@ -144,7 +156,10 @@ def test_refused_update_is_printed_until_it_succeeds() -> None:
 
 
 def test_errors_are_found_in_a_combined_event() -> None:
-    """A quota's errors differ in the used amount, so the event recorder combines them."""
+    """`status` prints the newest error of a quota from an Event that combines similar errors.
+
+    A quota's errors differ in the used amount, so the event recorder combines them.
+    """
     life, used = web(), iter(range(10_000))
     refusing(life, lambda name: f'pods "{name}" is forbidden: exceeded quota: pods={next(used)}')
     life.begin_patch(replicas=5).world.run(600)
@@ -182,7 +197,9 @@ def test_unreachable_service_is_reported_until_it_responds() -> None:
 
 
 def taken(life: Life, kind: Kind, name: str, **metadata: Any) -> None:
-    """Creates an object of somebody else with the name of a pod."""
+    """Creates an object of another owner with the name of a pod or claim; `metadata` has its owner
+    and labels.
+    """
     spec: dict[str, Any] = {"containers": [{"name": "x", "image": "x"}]}
     if kind is CLAIM:
         spec = claim_template("data")["spec"]

@@ -1,4 +1,4 @@
-"""Unusual calls: the plugin does the right thing, or prints one error."""
+"""Tests unusual calls: the plugin does the right thing, or prints one error."""
 
 import json
 from collections import Counter
@@ -54,7 +54,11 @@ def test_plan_refuses_template_without_image_or_restart(web: StandIn) -> None:
 def test_number_of_unavailable_instances_is_the_same_in_all_formats(
     web: StandIn, tmp_path: Path
 ) -> None:
-    """Instances that are being created are unavailable, too."""
+    """Plans three more instances: text, page, JSON and `--fail-if` have the same number of
+    unavailable ones.
+
+    Instances that are being created are unavailable, too.
+    """
     page = tmp_path / "plan.html"
     grow = ["plan", "web", "--replicas", "9", "--html", str(page)]
     said = kubectl_tapp(web, *grow, "--fail-if", "unavailable>2")
@@ -85,7 +89,9 @@ VERBS = (
 
 @pytest.mark.parametrize("words", VERBS, ids=lambda words: words[0])
 def test_verb_simulates_no_rollout(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """In an emergency, nobody can wait for the simulation."""
+    """A verb writes its edit without a forecast of the rollout, because in an emergency nobody can
+    wait for that.
+    """
     web = running(statuses={"5": "Killed"}, updateStrategy={"paused": words[0] == "resume"})
     if words[0] == "rollback":
         assert kubectl_tapp(web, "set", "image", "web", "app=nginx:2", "-y").code == 0
@@ -112,7 +118,9 @@ def test_verb_simulates_no_rollout(words: list[str], monkeypatch: pytest.MonkeyP
 def test_empty_template_name_of_a_canary_is_an_error(
     web: StandIn, words: list[str], message: str
 ) -> None:
-    """An empty variable in a script must not start a rollout."""
+    """An empty text as a template's name is refused, because an empty variable in a script must
+    start no rollout.
+    """
     one_sentence(kubectl_tapp(web, "set", "image", "web", "app=nginx:9", "-y", *words), message)
     assert web.writes == []
 
@@ -123,7 +131,11 @@ def test_history_of_an_unknown_template_is_an_error(web: StandIn) -> None:
 
 
 def test_denial_by_admission_is_not_reported_as_missing_permission(web: StandIn) -> None:
-    """The API server calls both Forbidden. A plan must not ignore the denial."""
+    """`plan` reports the denial of an admission webhook as a refusal of the edit.
+
+    The API server calls both Forbidden. A plan may continue without a permission, but not after a
+    denial.
+    """
     words = 'admission webhook "policy.example.com" denied the request: no such registry'
     web.failing["--dry-run=server"] = f"Error from server (Forbidden): {words}"
     said = kubectl_tapp(web, "plan", "web", "--image", "app=nginx:9")
@@ -135,7 +147,9 @@ def test_denial_by_admission_is_not_reported_as_missing_permission(web: StandIn)
 
 
 def test_plan_of_a_spec_of_the_wrong_type_prints_the_refusal(web: StandIn, tmp_path: Path) -> None:
-    """The plan reads nothing from a spec that the API server refuses."""
+    """Plans a file with a text as `replicas`: the plan prints the API server's refusal and does not
+    crash.
+    """
     file = tmp_path / "web.yaml"
     file.write_text(yaml.safe_dump(manifest(replicas="two")))
     words = 'spec.replicas: Invalid value: "string": must be of type integer'
@@ -200,7 +214,10 @@ def test_wait_for_a_tapp_in_deletion_is_an_error(web: StandIn) -> None:
 
 
 def test_output_for_a_tapp_in_deletion_names_the_blocking_finalizer(web: StandIn) -> None:
-    """All commands name the finalizer of the pod, and none says that something is created."""
+    """Deletes a TApp while a pod has a finalizer: all commands name the finalizer.
+
+    No command says that an instance is created.
+    """
 
     def keep(pod: Document) -> None:
         if pod["metadata"]["name"] == "web-5":
@@ -338,7 +355,10 @@ def test_complete_output_is_written_to_a_pipe() -> None:
 
 
 def test_large_canary_has_the_same_instances_as_repeated_small_ones() -> None:
-    """The choice of thousands of instances must be fast."""
+    """Compares the canaries of a percentage with a choice of one instance after the other.
+
+    In addition, the choice among 20,000 instances must need few function calls.
+    """
 
     def world(number: int) -> Any:
         made = [

@@ -1,4 +1,6 @@
-"""The page of a plan is well formed, has no scripts and links, and escapes texts of users."""
+"""Tests that the page of a plan is well formed, has no scripts and links, and escapes texts of
+users.
+"""
 
 from html.parser import HTMLParser
 from pathlib import Path
@@ -18,7 +20,13 @@ VOID = ("meta",)
 
 
 class _Strict(HTMLParser):
-    """Checks that every element is closed, and that none loads or runs anything."""
+    """Parses a page, and checks that every element is closed and that none loads or runs anything.
+
+    Attributes:
+        open: the elements that are open.
+        seen: the names of all elements so far.
+        text: the text of the page, without its styles.
+    """
 
     def __init__(self) -> None:
         super().__init__()

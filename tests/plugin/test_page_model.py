@@ -1,4 +1,6 @@
-"""The texts of the page of `kubectl tapp web`: banner, budget, next steps and disabled buttons."""
+"""Tests the texts on the page of `kubectl tapp web`: banner, budget, next steps and disabled
+buttons.
+"""
 
 from collections.abc import Callable
 
@@ -19,7 +21,9 @@ from tests.scenarios.life import Life
 
 
 def seen(state: Callable[[Life], None], replicas: int = 4) -> Inspection:
-    """Returns the TApp in a state."""
+    """Returns the plugin's view of a TApp after the function `state` has brought the TApp into a
+    state.
+    """
     life = Life().apply(web(replicas=replicas))
     state(life)
     cluster = ClusterAccess({}, StandIn(life.world))
@@ -45,7 +49,10 @@ def test_banner_names_cause_effect_and_waiting_instances(state: Callable[[Life],
 
 @pytest.mark.parametrize("replicas", [1, 2, 3, 12])
 def test_budget_has_the_field_and_the_instances_that_use_it_up(replicas: int) -> None:
-    """With one instance, none has to stay available."""
+    """The sentences about the budget name its field and value, and the instance that uses it up.
+
+    With one instance, none has to stay available.
+    """
     most = f"maxUnavailable 1 of {replicas} (for template default): at most 1 may be unavailable"
     calm = budget_model(seen(states.calm, replicas))
     keeps = f"{replicas - 1} must stay available" if replicas > 1 else "none has to stay available"

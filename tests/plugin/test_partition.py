@@ -1,4 +1,4 @@
-"""Rollouts with a partition: the start, checks, and `advance`."""
+"""Tests rollouts with a partition: their start, checks, and `advance`."""
 
 import json
 from pathlib import Path
@@ -13,13 +13,16 @@ from tests.plugin.standin import StandIn, kubectl_tapp
 
 
 def images(standin: StandIn) -> str:
-    """Returns the tags of all images, in the order of instances."""
+    """Returns one character for each instance, in order: the last character of its image."""
     pods = [standin.world.get("pods", f"web-{id}") for id in range(6)]
     return "".join(pod["spec"]["containers"][0]["image"][-1] for pod in pods)
 
 
 def begun(*more: str) -> StandIn:
-    """Returns a rollout to `nginx:9` that keeps two instances."""
+    """Returns a TApp during a rollout to `nginx:9` that keeps two instances at `nginx:1`.
+
+    `more` are further options of the command that starts the rollout.
+    """
     web = running(template=template("nginx:1"))
     said = kubectl_tapp(
         web, "set", "image", "web", "app=nginx:9", "--partition", "2", "-y", "--wait", *more
@@ -145,13 +148,17 @@ def test_status_why_and_history_name_kept_instances_and_their_revision() -> None
 
 
 def mounting(image: str, *names: str) -> dict[str, Any]:
-    """Returns a template that mounts claims."""
+    """Returns a pod template with this image that mounts the claims with these names."""
     mounts = [{"name": name, "mountPath": f"/{name}"} for name in names]
     return template(image, container={"volumeMounts": mounts})
 
 
 def applied(web: StandIn, path: Path, verb: str, **spec: Any) -> list[str]:
-    """Returns the output for a file with these fields in the spec; None removes a field."""
+    """Returns the output lines of `kubectl tapp VERB -f PATH` for a file with these fields in the
+    spec.
+
+    The other fields are those of the live TApp; a field that is None is removed.
+    """
     kept = {key: value for key, value in {**spec_of(web), **spec}.items() if value is not None}
     document = {"apiVersion": "apps.tkestack.io/v1", "kind": "TApp", "metadata": {"name": "web"}}
     path.write_text(yaml.safe_dump({**document, "spec": kept}))
@@ -161,9 +168,10 @@ def applied(web: StandIn, path: Path, verb: str, **spec: Any) -> list[str]:
 
 
 def test_kept_instance_keeps_its_claims_and_its_service(tmp_path: Path) -> None:
-    """The plan and `why` announce that.
+    """Removes a claim template and changes the Service name while the partition keeps an instance.
 
-    The next pod of the instance has the claims and the Service.
+    The plan and `why` announce that the instance keeps its claim and its Service, and its next pod
+    has both.
     """
     both = [claim_template("data"), claim_template("logs")]
     web = running(

@@ -1,4 +1,4 @@
-"""`kubectl tapp plan`: its output for an edit, and its exit codes."""
+"""Tests `kubectl tapp plan`: its output for an edit, and its exit codes."""
 
 import io
 import json
@@ -21,14 +21,17 @@ from tests.sizes import size
 
 @pytest.fixture
 def web() -> StandIn:
-    """A TApp with claims that has run for a while."""
+    """Returns a fake kubectl for a TApp with claims that has run for ten minutes."""
     life = Life().apply(stored(replicas=4))
     life.world.run(600)
     return StandIn(life.world)
 
 
 def life_of(document: Document, seconds: float = 600, **levers: Any) -> Life:
-    """Returns a TApp that has run for a while."""
+    """Returns a simulated cluster in which a TApp has run for `seconds` seconds.
+
+    `levers` are settings of the simulated kubelets, for example images that cannot be pulled.
+    """
     life = Life()
     for name, value in levers.items():
         setattr(life.world.kubelet.levers, name, value)
@@ -38,12 +41,12 @@ def life_of(document: Document, seconds: float = 600, **levers: Any) -> Life:
 
 
 def changed(life: Life, **spec: Any) -> Document:
-    """Returns the TApp with other fields in the spec."""
+    """Returns the live TApp with other values of these fields of the spec."""
     return {**life.tapp, "spec": {**life.tapp["spec"], **spec}}
 
 
 def outcomes(found: Forecast) -> dict[str, list[int]]:
-    """Returns the instances of each outcome."""
+    """Returns outcome -> numbers of the instances with this outcome in a forecast."""
     return {str(each): [i.id for i in found.of(each)] for each in Outcome if found.of(each)}
 
 
@@ -130,7 +133,10 @@ def test_plan_has_the_maximum_of_unavailable_instances_and_the_budget() -> None:
 
 
 def test_broken_instances_use_up_the_budget_of_the_others() -> None:
-    """Two of five instances wait for an image that does not exist."""
+    """Forecasts an update while two of five instances wait for an image that does not exist.
+
+    All other instances wait, because the budget of one is used up.
+    """
     pool = {"bad": template("gone:1")}
     spec = {"templatePool": pool, "templates": {"3": "bad", "4": "bad"}}
     life = life_of(tapp(replicas=5, **spec), bad_images={"gone:1"})
@@ -170,7 +176,10 @@ def test_option_assumes_a_broken_image() -> None:
 
 
 def test_durations_are_learned_from_this_tapp() -> None:
-    """The pods take 40 s to become Ready, and four of them start one by one."""
+    """Forecasts an update of four pods that have taken 40 s each to become Ready, one by one.
+
+    The forecast takes four times this duration.
+    """
     probe = {"readinessProbe": {"httpGet": {"port": 80}, "periodSeconds": 1}}
     document = tapp(replicas=4, template=template("web:1", container=probe))
     life = life_of(document, ready_seconds=40.0)
@@ -181,7 +190,7 @@ def test_durations_are_learned_from_this_tapp() -> None:
 
 
 class Terminal(io.StringIO):
-    """Standard error on a terminal."""
+    """A standard error that claims to be a terminal."""
 
     def isatty(self) -> bool:
         """Returns True, as for a terminal."""
@@ -313,7 +322,9 @@ def test_invalid_file_is_one_error(web: StandIn, tmp_path: Path, case: str) -> N
 
 
 def assert_refused(said: Said, expected: str) -> None:
-    """Checks that there is one error on stderr, and no other output."""
+    """Checks that a call printed one error with the text `expected`, and nothing on standard
+    output.
+    """
     assert said.out == ""
     assert said.err.startswith("error: ")
     assert said.err.count("\n") == 1
@@ -328,7 +339,9 @@ def test_invalid_spec_is_refused() -> None:
 
 @pytest.mark.slow
 def test_plan_supports_many_instances() -> None:
-    """Ten steps of a tenth, each of which takes a few syncs."""
+    """Forecasts an update of many instances with a budget of 10%: ten steps, each with a tenth of
+    them.
+    """
     count = size(100, 1000)
     life = Life(check_every=10**9)
     life.apply(stored(replicas=count, updateStrategy={"maxUnavailable": "10%"}))

@@ -1,4 +1,6 @@
-"""The plugin as a process: closed pipes, Ctrl-C, terminals, locales, and a missing kubectl."""
+"""Tests the plugin as a process: closed pipes, Ctrl-C, terminals, locales, and a missing
+kubectl.
+"""
 
 import os
 import pty
@@ -17,7 +19,10 @@ from tests.plugin.processes import ROOT, command, environment_of
 
 
 def test_closed_pipe_of_the_output_is_no_error(place: Path) -> None:
-    """Like in `kubectl tapp status web | head -0`."""
+    """Closes the pipe of standard output, as `kubectl tapp status web | head -0` does.
+
+    The plugin prints no error, and its exit code is that of SIGPIPE.
+    """
     process = subprocess.Popen(
         command("status", "web"),
         cwd=ROOT,
@@ -37,7 +42,10 @@ def test_closed_pipe_of_the_output_is_no_error(place: Path) -> None:
 def test_html_page_of_a_plan_is_written_although_the_pipe_is_closed(
     place: Path, tmp_path: Path
 ) -> None:
-    """Like in `kubectl tapp plan --html FILE | head -0`."""
+    """Closes the pipe of standard output, as `kubectl tapp plan --html FILE | head -0` does.
+
+    The page is complete nevertheless.
+    """
     example, page = "examples/rolling-update", tmp_path / "plan.html"
     words = ["--from", f"{example}/1-create.yaml", "-f", f"{example}/2-update.yaml"]
     process = subprocess.Popen(
@@ -54,7 +62,10 @@ def test_html_page_of_a_plan_is_written_although_the_pipe_is_closed(
 
 
 def test_verb_with_yes_writes_although_the_pipe_is_closed(place: Path) -> None:
-    """Like in `kubectl tapp pause web -y | head -0`. The exit code is 0."""
+    """Closes the pipe of standard output, as `kubectl tapp pause web -y | head -0` does.
+
+    The edit is written, and the exit code is 0.
+    """
     (place / "patched").unlink(missing_ok=True)
     process = subprocess.Popen(
         command("pause", "web", "-y"),
@@ -85,7 +96,10 @@ WORDS = {
 
 @pytest.mark.parametrize("case", WORDS)
 def test_variable_kubectl_may_be_a_command_with_arguments(place: Path, case: str) -> None:
-    """If the variable is the path of a program, blanks in it do not separate arguments."""
+    """Runs the plugin with KUBECTL set to a path, to a command with options, or to blanks.
+
+    If the variable is the path of a program, blanks in the path do not separate arguments.
+    """
     for name in ("k3s", "my tools/kubectl"):
         (place / name).parent.mkdir(exist_ok=True)
         (place / name).write_text(f'#!/bin/sh\nexec "{place}/kubectl" "$@"\n')
@@ -115,7 +129,10 @@ def test_invalid_variable_kubectl_is_one_error(place: Path, named: str, sentence
 
 
 def test_ctrl_c_ends_the_plugin_without_output(place: Path) -> None:
-    """A terminal sends the signal to kubectl as well, as this test does."""
+    """Sends SIGINT while the plugin waits for kubectl: it ends with code 130 and prints nothing.
+
+    Like a terminal, this test sends the signal to kubectl as well.
+    """
     process = subprocess.Popen(
         command("status", "slow"),
         cwd=ROOT,
@@ -160,7 +177,9 @@ def test_missing_kubectl_is_one_error(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("variable", ["", "NO_COLOR", "TERM"])
 def test_only_terminals_that_want_colors_get_them(place: Path, variable: str) -> None:
-    """80 columns are enough, and no line is longer."""
+    """The output has colors, unless NO_COLOR or TERM=dumb is set, and no line is longer than 80
+    columns.
+    """
     wanted = {"TERM": "xterm-256color", "COLUMNS": "80"}
     wanted |= {"NO_COLOR": {"NO_COLOR": "1"}, "TERM": {"TERM": "dumb"}}.get(variable, {})
     text = on_a_terminal(command("status", "web"), environment_of(place, **wanted))
@@ -180,10 +199,10 @@ def test_watch_on_a_terminal_ends_with_ctrl_c(place: Path) -> None:
 
 
 def on_a_terminal(arguments: list[str], environment: dict[str, str], interrupt_at: str = "") -> str:
-    """Returns the output of a call on a terminal.
+    """Returns the output of a call on a pseudo-terminal.
 
-    With `interrupt_at`, the call is interrupted soon after it has printed this text, and the output
-    includes its exit code.
+    If `interrupt_at` is not empty, the test presses Ctrl-C soon after the call has printed this
+    text, and the exit code is added to the output.
     """
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
@@ -217,7 +236,11 @@ cat
 def test_prompt_of_a_login_is_shown_during_the_wait(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Otherwise users would never open the page that the login names."""
+    """While kubectl waits for a login, its messages on standard error are shown at once.
+
+    Otherwise users would never open the page that the login names. After a limit the plugin gives
+    up.
+    """
     script = tmp_path / "kubectl"
     script.write_text(LOGIN)
     script.chmod(0o755)

@@ -1,4 +1,4 @@
-"""Invalid input and failures: one error, an exit code, no other output, and no write."""
+"""Tests invalid input and failures: one error, an exit code, no other output, and no write."""
 
 from collections.abc import Callable
 
@@ -20,28 +20,28 @@ REFUSED = (
 
 @pytest.fixture(scope="module")
 def life() -> Life:
-    """A running TApp that no test here changes."""
+    """Returns a simulated cluster with a running TApp that no test of this file changes."""
     return Life().apply(web())
 
 
 @pytest.fixture
 def standin(life: Life) -> StandIn:
-    """Returns the kubectl for the running TApp."""
+    """Returns a fake kubectl for the running TApp, with a list of calls of its own."""
     return StandIn(life.world)
 
 
 def forbid(*pairs: str) -> Callable[[StandIn], object]:
-    """Takes a permission from the user."""
+    """Returns a function that takes these permissions from the user, for example `list pods`."""
     return lambda standin: standin.forbid(*pairs)
 
 
 def fail(said: str) -> Callable[[StandIn], object]:
-    """Lets every call of kubectl fail with this error."""
+    """Returns a function that makes every call of kubectl that reads fail with this error."""
     return lambda standin: standin.failing.update({"get": said})
 
 
 def nothing(standin: StandIn) -> None:
-    """Changes nothing, so that every call works."""
+    """Changes nothing, so that every call of kubectl works."""
 
 
 def no_definition(standin: StandIn) -> None:
@@ -130,7 +130,9 @@ def test_invalid_spec_is_an_error_with_the_path_of_the_field() -> None:
 
 
 def test_forbidden_pods_are_reported_and_the_rest_is_shown(standin: StandIn) -> None:
-    """Without pods, the output has what the status of the TApp says."""
+    """Without permission for pods, claims and events, `status` notes that and prints the TApp's own
+    status.
+    """
     standin.forbid("list pods", "list persistentvolumeclaims", "list events")
     said = kubectl_tapp(standin, "status", "web")
     assert said.code == 0

@@ -1,4 +1,7 @@
-"""The plugin uses the options of the CompositeController that is responsible for the TApp."""
+"""Tests which options of the service the plugin uses for a TApp.
+
+They are those of the CompositeController that is responsible for the TApp, and of its service.
+"""
 
 import json
 from collections.abc import Sequence
@@ -21,7 +24,11 @@ OWN = "metacontroller.io/compositecontroller-tapp-controller"
 
 
 def registered(*shards: str, resource: str = "tapps") -> list[dict[str, Any]]:
-    """Returns CompositeControllers in kubectl's order; that without a shard is the first."""
+    """Returns a CompositeController for each shard, in kubectl's order; "" is the one without a
+    shard.
+
+    `resource` is the resource of their parents.
+    """
     return [
         {
             "metadata": {
@@ -35,7 +42,7 @@ def registered(*shards: str, resource: str = "tapps") -> list[dict[str, Any]]:
 
 
 class Kubectl:
-    """A kubectl that responds to every call with these objects."""
+    """Simulates a kubectl that responds to every call with these objects."""
 
     def __init__(self, objects: list[dict[str, Any]]) -> None:
         self._objects = objects
@@ -70,7 +77,9 @@ def test_responsible_controller_is_read(metadata: dict[str, Any] | None, name: s
 
 
 def deployment(**variables: str) -> dict[str, Any]:
-    """Returns the Deployment of the service, with an injected container."""
+    """Returns the service's Deployment with these environment variables, and with an injected
+    container.
+    """
     env = [{"name": name, "value": value} for name, value in variables.items()]
     secret = {"name": "TAPP_TOLERATION_SECONDS", "valueFrom": {"configMapKeyRef": {"name": "x"}}}
     injected = {"name": "proxy", "env": [{"name": "LEVEL", "value": "1"}, secret]}
@@ -96,7 +105,10 @@ OTHERS = {
 def test_each_option_is_parsed_like_in_the_service(
     option: str, text: str, spelling: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Covers all options that decisions depend on, including future ones."""
+    """Reads each option from the Deployment and compares with the service's own parser.
+
+    The cases cover all options that decisions depend on, including future ones.
+    """
     variable = spelling(f"tapp_{option}")
     monkeypatch.setenv(variable, text)
     options = Settings().options
@@ -104,13 +116,19 @@ def test_each_option_is_parsed_like_in_the_service(
 
 
 def test_invalid_option_is_the_default() -> None:
-    """Variables of other containers are ignored, too."""
+    """An option with an invalid value has its default, and variables of other containers are
+    ignored.
+    """
     odd = {"TAPP_RESIZE": "perhaps", "TAPP_MAX_PULLERS": "", "TAPP_MORE": "1", "RESIZE": "true"}
     assert service_options(deployment(**odd)) == service_options(None) == Options()
 
 
 def test_plan_uses_the_options_of_the_service() -> None:
-    """Updates wait for a missing image of pullers as long as the operator has configured."""
+    """Plans an update whose images cannot be pulled first, because the image of the puller pods is
+    missing.
+
+    The update waits as long as the service's `TAPP_PULL_SECONDS` says.
+    """
     spec = {"updateStrategy": {"inPlaceUpdateStrategy": {"prePull": True}}}
     life = Life().apply(tapp(replicas=1, **spec))
     life.world.namespace("tapp-system")

@@ -1,4 +1,4 @@
-"""Forecasts of resizes of running pods."""
+"""Tests forecasts of changed resources, with which the kubelet resizes running pods."""
 
 from typing import Any
 

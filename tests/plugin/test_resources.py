@@ -1,4 +1,4 @@
-"""Sentences about changed resources, which are not always an update."""
+"""Tests the sentences about changed resources, which are not always an update."""
 
 import json
 
@@ -10,7 +10,10 @@ from tests.scenarios.resources import IGNORE, asking, begun, resize
 
 
 def planned(life: Life, body: Document, strategy: Document | None = None) -> str:
-    """Returns the output of `kubectl tapp plan` for another template."""
+    """Returns the output of `kubectl tapp plan` for an edit to the pod template `body`.
+
+    `strategy` has further fields of the update strategy, or None.
+    """
     spec = {**life.tapp["spec"], "template": body}
     spec["updateStrategy"] = {"maxUnavailable": 2} | (strategy or {})
     edited = json.dumps({**life.tapp, "spec": spec})
@@ -41,7 +44,10 @@ def test_plan_says_that_a_switch_of_the_strategy_restarts_nothing() -> None:
 
 
 def test_rollback_after_a_switch_of_the_strategy_restores_another_template() -> None:
-    """Records of both strategies count as the current one if their other fields are the same."""
+    """The history marks two revisions as current if they differ only in how resources count.
+
+    A rollback must restore a template with another content, so it skips both.
+    """
     life = begun().patch(template=asking(image="web:2"))
     life.patch(updateStrategy=IGNORE)
     out = kubectl_tapp(StandIn(life.world), "history", "web", "-o", "json").out

@@ -1,4 +1,8 @@
-"""Forecasts simulate only some turns of a long rollout, and the rest must have the same result."""
+"""Tests that the short forecast of a long rollout has the same result as a full one.
+
+A short forecast simulates only some turns: updates of as many instances as the budget allows. The
+others are assumed to be alike.
+"""
 
 import copy
 import json
@@ -37,7 +41,9 @@ LATE = size(22, 50)
 
 
 def life_of(replicas: int, **spec: Any) -> Life:
-    """Returns a TApp that has run for a while."""
+    """Returns a simulated cluster in which a TApp has run for ten minutes; `spec` has fields of its
+    spec.
+    """
     given = {"template": template("web:1", container=PROBE), **spec}
     life = Life(check_every=10**9)
     life.begin(manifest(replicas=replicas, **given)).settle(allow_errors=True)
@@ -46,26 +52,30 @@ def life_of(replicas: int, **spec: Any) -> Life:
 
 
 def with_image(tapp: Document, name: str = "") -> None:
-    """Returns an edit with an in-place update."""
+    """Changes the image of a template, which is an update in place; "" stands for the default
+    template.
+    """
     spec = tapp["spec"]
     body = spec["templatePool"][name] if name else spec["template"]
     body["spec"]["containers"][0]["image"] = "web:2"
 
 
 def with_variable(tapp: Document) -> None:
-    """Returns an edit that needs new pods."""
+    """Adds an environment variable to the default template, so that each instance needs a new
+    pod.
+    """
     tapp["spec"]["template"]["spec"]["containers"][0]["env"] = [{"name": "A", "value": "1"}]
 
 
 def edited(life: Life, edit: Callable[[Document], None]) -> Document:
-    """Returns the TApp after an edit."""
+    """Returns a copy of the live TApp after an edit."""
     document = copy.deepcopy(life.tapp)
     edit(document)
     return document
 
 
 def both(life: Life, edit: Callable[[Document], None]) -> tuple[Forecast, Forecast]:
-    """Returns the normal forecast, and the one that simulates every turn."""
+    """Returns two forecasts of an edit: the short one, and one that simulates every turn."""
     document = edited(life, edit)
     short = foretell(life, document, broken=BROKEN)
     with pytest.MonkeyPatch.context() as patched:
@@ -74,12 +84,15 @@ def both(life: Life, edit: Callable[[Document], None]) -> tuple[Forecast, Foreca
 
 
 def outcome_of(each: InstanceForecast) -> InstanceForecast:
-    """Returns the outcome of an instance, without its time."""
+    """Returns the forecast of an instance without its times."""
     return replace(each, began=None, done=None)
 
 
 def assert_alike(short: Forecast, full: Forecast) -> None:
-    """Checks that both are the same, except for omitted turns, and take a similar time."""
+    """Checks that the short and the full forecast have equal results and similar durations.
+
+    Only the short one omits turns.
+    """
     for name in (
         *("claims", "services", "stuck", "paused", "refusals", "refused", "limits", "should_run"),
         *("unavailable_before", "unavailable_worst", "notes"),
@@ -120,7 +133,9 @@ MIXED: Document = {
 
 
 def and_typo(tapp: Document) -> None:
-    """Gives the last instance another template with a missing image."""
+    """Changes the image of template `v2`, and gives template `v3`, which one instance runs, a
+    missing image.
+    """
     with_image(tapp, "v2")
     tapp["spec"]["templatePool"]["v3"]["spec"]["containers"][0]["image"] = GONE
 
@@ -132,13 +147,15 @@ OWN: Document = {
 
 
 def and_one_value(tapp: Document) -> None:
-    """Gives all instances another image by a value; the image of the last one is missing."""
+    """Gives all instances another image by a value of `spec.values`; the image of the last instance
+    is missing.
+    """
     tapp["spec"]["defaultValues"] = {"tag": "2"}
     tapp["spec"]["values"] = {str(ROW - 1): {"tag": "none"}}
 
 
 def with_claim(tapp: Document) -> None:
-    """Returns an edit that needs new pods with new claims."""
+    """Adds a claim template, so that each instance needs a new pod with a new claim."""
     tapp["spec"]["template"] = storing("web:1", **PROBE)
     tapp["spec"]["volumeClaimTemplates"] = [claim_template()]
 
@@ -210,8 +227,9 @@ FEW = (
 
 @pytest.mark.parametrize("case", cases(CASES, [each for each in CASES if each not in FEW]))
 def test_shortened_forecast_has_the_same_result_as_the_full_one(case: str) -> None:
-    """The shortened and the full forecast have the same outcomes, claims, refusals and stuck
-    instances.
+    """Both forecasts have the same outcomes, claims, refusals and stuck instances.
+
+    The largest number of unavailable instances is the same, too.
     """
     replicas, spec, edit = CASES[case]
     assert_alike(*both(life_of(replicas, **spec), edit))
@@ -227,7 +245,7 @@ def test_forecast_shows_a_few_turns_and_counts_the_others(life: Life) -> None:
 
 @pytest.fixture
 def life() -> Life:
-    """A TApp with a long rollout."""
+    """Returns a TApp with so many instances that its rollout has omitted turns."""
     return life_of(ROW)
 
 
@@ -250,7 +268,9 @@ def test_broken_instance_does_not_block_the_rest() -> None:
 def test_pods_with_different_start_times_have_the_same_result(
     edit: Callable[[Document], None],
 ) -> None:
-    """Like after weeks: each pod has started in another second, with its own history."""
+    """Compares both forecasts after some pods have been replaced at different times, as after
+    weeks.
+    """
     life = life_of(size(36, 80))
     for id in (3, 11, 30):
         life.world.delete("Pod", f"web-{id}")
@@ -278,7 +298,9 @@ def test_shortened_forecast_of_many_or_slow_instances_is_complete(
 
 
 def test_text_page_and_document_have_the_omitted_instances(life: Life, tmp_path: Any) -> None:
-    """Their number and time are in each output once, and conditions count all instances."""
+    """Text, page and JSON have the number and the time of the omitted instances, and `--fail-if`
+    counts all.
+    """
     words = ["plan", "web", "--restart"]
     rest = ROW - turns.SIMULATED_BUDGETS - 1
     text = kubectl_tapp(StandIn(life.world), *words)

@@ -1,4 +1,4 @@
-"""`restart` and `wait`."""
+"""Tests the commands `restart` and `wait`."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -35,7 +35,7 @@ def web() -> StandIn:
 
 
 def never_ready(standin: StandIn, id: int) -> None:
-    """Gives an instance a template whose pods run but never become Ready."""
+    """Gives an instance the template `v2`, with which its pod runs but never becomes Ready."""
     standin.world.kubelet.levers.unready_images.add("nginx:2")
     assert kubectl_tapp(standin, "use", "web", "v2", str(id), "-y").code == 0
     standin.world.run(60)
@@ -70,7 +70,9 @@ def test_chosen_instances_are_restarted_one_by_one(web: StandIn) -> None:
 
 
 def test_restart_without_permission_to_evict_changes_nothing(web: StandIn) -> None:
-    """The error must come before the wait for the budget."""
+    """Without permission to evict pods, `restart` fails before it asks the user or waits for the
+    budget.
+    """
     web.forbid("create pods/eviction")
     said = answering(web, "y\n", "restart", "web", "1,4")
     assert said.code == 1
@@ -79,7 +81,9 @@ def test_restart_without_permission_to_evict_changes_nothing(web: StandIn) -> No
 
 
 def test_restart_of_chosen_instances_respects_the_budget(web: StandIn) -> None:
-    """If an instance is already unavailable, no available one is restarted."""
+    """While instance 0 is unavailable, an available instance is not restarted, but instance 0
+    is.
+    """
     never_ready(web, 0)
     before = uids(web)
     said = kubectl_tapp(web, "restart", "web", "3", "-y", "--timeout", "20s")
@@ -91,7 +95,11 @@ def test_restart_of_chosen_instances_respects_the_budget(web: StandIn) -> None:
 
 
 def test_restart_waits_for_an_instance_within_minreadyseconds() -> None:
-    """Another instance is already unavailable, so the service would wait, too."""
+    """Instances 0 and 1 have new pods that are Ready for less than minReadySeconds, so both are
+    unavailable.
+
+    A restart of instance 0 waits until instance 1 is available, as the service would.
+    """
     web = running(minReadySeconds=60)
     web.world.run(120)
     for id in (0, 1):
@@ -183,7 +191,7 @@ def test_restart_refuses_invalid_arguments(
 
 
 def starts(standin: StandIn) -> dict[int, int]:
-    """Returns the number of container restarts of each instance."""
+    """Returns instance number -> number of container restarts in its pod."""
     pods = standin.world.list("pods")
     return {
         int(each["metadata"]["name"].rpartition("-")[2]): sum(
@@ -339,7 +347,10 @@ def test_wait_says_that_no_controller_has_acted(web: StandIn) -> None:
     ("kind", "name"), [(POD, "web-{}"), (CLAIM, "data-web-{}")], ids=["pods", "claims"]
 )
 def test_slow_scale_up_is_not_reported_as_a_missing_controller(kind: Kind, name: str) -> None:
-    """Metacontroller writes the generation after all children, one child every twenty seconds."""
+    """Creates one child every twenty seconds and writes the observed generation after the last one.
+
+    `wait` must not report in between that no controller acts, because new children appear.
+    """
     web = running(replicas=8, volumeClaimTemplates=[claim_template("data")])
     run, cluster = web.world.run, web.world.cluster
     rest = [web.world.get(kind.name, name.format(id)) for id in range(4, 8)]

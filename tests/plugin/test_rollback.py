@@ -1,4 +1,4 @@
-"""`rollback` on the embedded cluster, with the history that the service keeps."""
+"""Tests `rollback` in the simulated cluster, with the history that the service keeps."""
 
 import json
 import re
@@ -13,7 +13,7 @@ from tests.plugin.standin import StandIn, kubectl_tapp
 
 
 def rolled() -> StandIn:
-    """Returns a TApp after two rollouts, the second one by mistake."""
+    """Returns a TApp after two rollouts, to `nginx:2` and by mistake to `nginx:3`."""
     standin = running(template=template("nginx:1"))
     for image in ("nginx:2", "nginx:3"):
         assert kubectl_tapp(standin, "set", "image", "web", f"app={image}", "-y").code == 0
@@ -28,11 +28,14 @@ def web() -> StandIn:
 
 @pytest.fixture(scope="module")
 def renamed() -> StandIn:
-    """A TApp with two rollouts and other hashes, for calls that are refused."""
+    """Returns a TApp after two rollouts whose revisions have known hashes, for calls that are
+    refused.
+    """
     return with_other_hashes(rolled())
 
 
 def with_other_hashes(standin: StandIn) -> StandIn:
+    """Gives the three revisions hashes of which two begin alike; returns the fake kubectl."""
     for number, digest in ((1, "40203104a"), (2, "55555551a"), (3, "55555552b")):
         rename(standin, number, f"v1-{digest}")
     return standin
@@ -44,7 +47,7 @@ def image(standin: StandIn) -> str:
 
 
 def rename(standin: StandIn, number: int, digest: str) -> None:
-    """Gives a record the hash of another template."""
+    """Gives the ControllerRevision with this number another hash."""
     world = standin.world
     for each in world.list("controllerrevisions"):
         if each["revision"] == number:
@@ -100,7 +103,7 @@ def test_rollback_before_the_first_revision_is_an_error(web: StandIn) -> None:
 
 @pytest.mark.parametrize("taken", ["4", "402031", "40203104"])
 def test_number_of_a_deleted_revision_is_not_taken_for_a_hash(web: StandIn, taken: str) -> None:
-    """`--to 4` must not restore a revision whose hash begins with a 4."""
+    """`--to 4` fails if there is no revision 4, even if the hash of a revision begins with a 4."""
     rename(web, 1, "v1-4020310412345678ffff")
     said = kubectl_tapp(web, "rollback", "web", "--to", taken, "-y")
     assert (said.code, image(web)) == (1, "nginx:3")
@@ -133,7 +136,11 @@ def test_short_or_ambiguous_hash_is_an_error(
 
 
 def test_cause_of_a_rollback_has_the_hash(web: StandIn) -> None:
-    """A rollback gives the revision a new number, so its old number would name nothing."""
+    """The change cause of a rollback names the revision by its hash, which `history --revision`
+    accepts.
+
+    A rollback gives the revision a new number, so its old number would name nothing.
+    """
     assert kubectl_tapp(web, "rollback", "web", "--to", "1", "-y", "--wait").code == 0
     web.world.settle()
     newest = json.loads(kubectl_tapp(web, "history", "web", "-o", "json").out)[-1]

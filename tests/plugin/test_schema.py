@@ -1,4 +1,4 @@
-"""`plan --from` finds edits in files that an API server would refuse."""
+"""Tests that `plan --from` finds edits in files that an API server would refuse."""
 
 import json
 from pathlib import Path
@@ -16,7 +16,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def pod(**fields: Any) -> dict[str, Any]:
-    """Returns a spec whose pods have these fields."""
+    """Returns a spec whose pod template has these fields in its pod spec."""
     return {"template": template("web:2", **fields)}
 
 

@@ -1,4 +1,7 @@
-"""Output of `status`, `why` and `list` in many states, compared with golden files."""
+"""Tests the output of `status`, `why` and `list` for TApps in many states, against golden files.
+
+Each function of `STATES` brings a TApp into a state; its golden file quotes its docstring.
+"""
 
 import json
 from collections.abc import Callable
@@ -221,9 +224,10 @@ def test_output_for_the_state_is_the_golden_file(
 
 
 def compare(life: Life, state: Callable[[Life], None], update_golden: bool) -> None:
-    """Compares the output with a golden file.
+    """Compares the output for a TApp in a state with its golden file, or writes the file.
 
-    `--update-golden` writes the files.
+    With `--update-golden` the file is written. `state` is the function whose name and docstring the
+    file has.
     """
     standin = StandIn(life.world)
     shown = [f"# {state.__doc__}"]
@@ -247,7 +251,11 @@ WORDS = "no node for its pod: Unschedulable (0/3 nodes are available: 3 Insuffic
 def test_plan_expects_new_pods_of_unschedulable_instances_to_be_unschedulable(
     seconds: float,
 ) -> None:
-    """This holds even if the instances have waited only for a moment."""
+    """Plans a restart while two instances have no node: the forecast expects that their new pods
+    have none.
+
+    This holds even if the instances have waited only for a moment.
+    """
     life = Life().apply(web())
     life.world.kubelet.levers.unschedulable = lambda _pod: True
     life.begin_patch(replicas=6).world.run(seconds)

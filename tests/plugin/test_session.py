@@ -1,4 +1,4 @@
-"""The recorded session in the documentation."""
+"""Tests the recorded terminal sessions in the documentation."""
 
 import re
 import xml.etree.ElementTree as ET
@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def lines(picture: Path) -> list[str]:
-    """Returns the lines of text in a picture."""
+    """Returns the lines of text in an SVG picture of a terminal, from top to bottom."""
     rows: dict[float, list[tuple[float, str]]] = {}
     for element in ET.fromstring(picture.read_text()).iter("{http://www.w3.org/2000/svg}text"):
         if "x" in element.attrib and element.text and "clip-path" in element.attrib:
@@ -21,7 +21,9 @@ def lines(picture: Path) -> list[str]:
 
 
 def test_session_in_the_documentation_still_has_the_same_output(tmp_path: Path) -> None:
-    """The pictures also show exactly the commands of the script that makes them."""
+    """Records the sessions again, and compares the commands and the last line with the pictures in
+    the docs.
+    """
     typed = record(tmp_path)
     page = (ROOT / "docs" / "kubectl-tapp.md").read_text()
     for name, commands in typed.items():

@@ -1,4 +1,4 @@
-"""All commands print the same sentence about an instance."""
+"""Tests that all commands print the same sentence about an instance."""
 
 import json
 
@@ -13,7 +13,9 @@ from tests.plugin.standin import StandIn, kubectl_tapp
 
 
 def stuck(replicas: int) -> StandIn:
-    """Returns a rollout whose first instance cannot pull its image, so that the others wait."""
+    """Returns a TApp during a rollout whose first instance cannot pull its image, so that the
+    others wait.
+    """
     web = running(replicas=replicas)
     web.world.kubelet.levers.bad_images.add("nginx:typo")
     kubectl_tapp(web, "set", "image", "web", "app=nginx:typo", "-y")
@@ -44,7 +46,9 @@ def test_wait_ends_with_the_sentences_of_status() -> None:
 
 
 def test_each_instance_is_in_exactly_one_group() -> None:
-    """The TApp has a blocked, a held and a complete instance; each is counted once."""
+    """A TApp has a blocked, a waiting and a done instance, and the progress counts each of them
+    once.
+    """
     web = stuck(3)
     kubectl_tapp(web, "kill", "web", "2", "-y")
     web.world.run(10)

@@ -1,4 +1,4 @@
-"""The plugin as a process with unusable standard streams, directories, or kubectl.
+"""Tests the plugin as a process with unusable standard streams, directories, or kubectl.
 
 Each problem is one sentence on standard error and an exit code, and never "a fault of
 kubectl-tapp".
@@ -20,7 +20,11 @@ COMPLETE = "from kubectl_tapp.entry import complete; complete()"
 
 
 def shell(place: Path, line: str, **variables: str) -> "subprocess.CompletedProcess[str]":
-    """Runs a command of the shell, in which PLUGIN and COMPLETE are the two programs."""
+    """Runs a line in a shell, in which PLUGIN stands for the plugin and COMPLETE for its completion
+    program.
+
+    `place` has the script that replaces kubectl, and `variables` are environment variables.
+    """
     plugin, complete = command(), command()
     complete[-1] = COMPLETE
     line = line.replace("PLUGIN", shlex.join(plugin)).replace("COMPLETE", shlex.join(complete))
@@ -85,7 +89,10 @@ def test_plugin_works_without_the_directory(place: Path, tmp_path: Path, case: s
 
 
 def test_large_patch_needs_no_temporary_file(place: Path, tmp_path: Path) -> None:
-    """Many containers cannot write to temporary directories and the working directory."""
+    """Sends 300 KB to kubectl without any temporary file.
+
+    Many containers cannot write to temporary directories and the working directory.
+    """
     code = (
         "import tempfile; tempfile.gettempdir = None\n"
         "from kubectl_tapp.cluster.kubectl import Program\n"
@@ -129,7 +136,10 @@ def test_broken_kubectl_is_one_error(place: Path, tmp_path: Path, case: str) -> 
 
 
 def test_plugin_works_for_a_user_without_a_home_directory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A container may run with a user ID that /etc/passwd does not have."""
+    """The plugin works if HOME is not set and the user ID is unknown.
+
+    A container may run with a user ID that /etc/passwd does not have.
+    """
     for name in ("HOME", "KUBERC", "KUBECTL_KUBERC"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr("pwd.getpwuid", lambda uid: {}[uid])

@@ -1,4 +1,6 @@
-"""`plan -f` if the names of pods and claims are taken, for example by a StatefulSet."""
+"""Tests `plan -f` if the names of pods and claims are taken, for example by those of a
+StatefulSet.
+"""
 
 import json
 from pathlib import Path
@@ -35,7 +37,9 @@ def named(kind: str, name: str, **metadata: Any) -> Document:
 
 
 def plan(tmp_path: Path, *objects: Document, options: tuple[str, ...] = ()) -> Said:
-    """Plans a new TApp with three instances and their claims, beside these objects."""
+    """Plans a new TApp with three instances and claims in a cluster that already has these
+    objects.
+    """
     world = Life().world
     for each in objects:
         world.cluster.create(world.kinds.of(each), each)
@@ -46,7 +50,9 @@ def plan(tmp_path: Path, *objects: Document, options: tuple[str, ...] = ()) -> S
 
 @pytest.mark.parametrize("whose", OWNERS)
 def test_existing_pods_and_claims_are_named(tmp_path: Path, whose: str) -> None:
-    """Neither is created: the pods block the instances, and the claims are used with their data."""
+    """The plan names the pods that block instances, and the claims that instances will use with
+    their data.
+    """
     metadata, told = OWNERS[whose]
     objects = [named("Pod", f"web-{id}", **metadata) for id in (0, 1)]
     claims = [f"data-web-{id}" for id in (0, 2)]

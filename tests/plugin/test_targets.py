@@ -1,4 +1,4 @@
-"""Options of kubectl are passed to kubectl as the user typed them."""
+"""Tests that options of kubectl are passed to kubectl as the user typed them."""
 
 import pytest
 
@@ -11,7 +11,7 @@ from tests.scenarios.life import Life
 
 @pytest.fixture
 def web() -> StandIn:
-    """A running TApp."""
+    """Returns a fake kubectl for a running TApp with one instance."""
     return StandIn(Life().apply(tapp(replicas=1)).world)
 
 
@@ -22,7 +22,9 @@ SWITCHES = [name for name, each in GLOBAL_OPTIONS.items() if not each.metavar]
 @pytest.mark.parametrize("name", VALUED)
 @pytest.mark.parametrize("where", ["before", "behind"])
 def test_option_of_kubectl_is_passed_to_every_call(web: StandIn, name: str, where: str) -> None:
-    """An option may be in either place, and in each spelling."""
+    """An option of kubectl reaches each call once, in each of its spellings, before or behind the
+    command.
+    """
     for word in GLOBAL_OPTIONS[name].forms:
         typed = [word, "a-value"]
         words = [*typed, "status", "web"] if where == "before" else ["status", "web", *typed]
@@ -35,7 +37,9 @@ def test_option_of_kubectl_is_passed_to_every_call(web: StandIn, name: str, wher
 
 @pytest.mark.parametrize("name", SWITCHES)
 def test_switch_of_kubectl_is_passed_to_every_call(web: StandIn, name: str) -> None:
-    """`--switch=true` is the switch, and `--switch=false` is nothing."""
+    """A switch of kubectl reaches each call once; `--switch=true` is the switch, `--switch=false`
+    is nothing.
+    """
     (word,) = GLOBAL_OPTIONS[name].forms
     for typed, count in ((word, 1), (f"{word}=true", 1), (f"{word}=false", 0)):
         web.calls.clear()
@@ -44,9 +48,9 @@ def test_switch_of_kubectl_is_passed_to_every_call(web: StandIn, name: str) -> N
 
 
 def test_repeated_option_is_passed_as_often(web: StandIn) -> None:
-    """The option may be before or after the command.
+    """`--as-group` may be repeated before and behind the command, and each value reaches each call.
 
-    Of other options, the last one counts.
+    Of other options, the last value counts.
     """
     before = ["--as-group", "dev", "--as", "eve", "--token", "one"]
     behind = ["--as-group=ops", "--as-group=all", "--as", "jane"]
@@ -64,7 +68,9 @@ def test_only_calls_with_a_namespace_get_the_namespace_option(web: StandIn) -> N
 
 
 def test_write_gets_the_options_too(web: StandIn) -> None:
-    """Dry runs and writes must be by the same user."""
+    """Dry runs and writes have the same options of kubectl, because they must be by the same
+    user.
+    """
     words = ["scale", "web", "--replicas", "2", "-y", "--as-group", "ops", "--server", "https://a"]
     assert kubectl_tapp(web, *words).code == 0
     assert web.writes

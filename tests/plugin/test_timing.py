@@ -1,4 +1,4 @@
-"""Durations are learned from pods, but only from those of an update."""
+"""Tests the durations that forecasts learn from pods: only pods of an update count."""
 
 import json
 from typing import Any
@@ -12,12 +12,15 @@ PROBED = {"name": "app", "readinessProbe": {"periodSeconds": 1}}
 
 
 def at(seconds: int) -> str:
-    """Returns a time, in seconds after noon."""
+    """Returns the timestamp of a time that is `seconds` seconds after noon."""
     return f"2026-01-01T12:{seconds // 60:02}:{seconds % 60:02}Z"
 
 
 def pod(**change: Any) -> Document:
-    """Returns a pod that was created at 0, ran at 4, and was Ready at 7; `change` follows."""
+    """Returns a pod that was created at second 0, ran at 4, and was Ready at 7.
+
+    `change` sets other times, or has the marks of an update, a restart or an outage afterwards.
+    """
     metadata: Document = {"name": "web-0", "uid": "new", "creationTimestamp": at(0)}
     if "replaced" in change:
         record = {"revision": "v1-x", "containers": {"app": {"id": change["replaced"]}}}
@@ -40,7 +43,10 @@ def pod(**change: Any) -> Document:
 
 
 def pace(shown: Document, grace: int = 30) -> Durations:
-    """Returns the durations of a template with this pod only."""
+    """Returns the durations that are learned from this pod alone for its template.
+
+    `grace` is the template's grace period in seconds.
+    """
     observed = Observed({"metadata": {"name": "web"}}, pods=[shown])
     body = {"spec": {"containers": [PROBED], "terminationGracePeriodSeconds": grace}}
     return timing(observed, {"web-0": "default"}).pace("default", body)
@@ -90,7 +96,11 @@ def test_outage_does_not_count_as_the_duration_of_a_start() -> None:
 def test_duration_of_a_stop_is_limited_by_the_grace_period(
     took: int, stop: tuple[float, int]
 ) -> None:
-    """A much longer time has another cause, so it is ignored."""
+    """A container that stopped within a second after its grace period counts with at most the grace
+    period.
+
+    A much longer time has another cause, so it is ignored.
+    """
     shown = pod(**UPDATE | {"written": 102 - took, "grace": 6})
     found = pace(shown, grace=6)
     assert (found.stop, found.stops) == stop

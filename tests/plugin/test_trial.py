@@ -1,4 +1,6 @@
-"""`plan` sends a dry run with a pod, claim and Service of each new template to the API server."""
+"""Tests that `plan` sends a dry run with a pod, claim and Service of each new template to the API
+server.
+"""
 
 import json
 from collections.abc import Callable
@@ -21,9 +23,10 @@ SERVICE = {"spec": {"ports": [{"port": 80}]}}
 
 @pytest.fixture
 def planned(tmp_path: Path) -> Callable[..., Any]:
-    """Plans a file on a TApp with three running instances.
+    """Returns a function that plans a file for a TApp with three running instances.
 
-    The responses to `create` can be set.
+    The function returns the output of the plan, and the calls of `kubectl create`. Its argument
+    `said` is the error of these calls; "" lets them succeed.
     """
 
     def plan(said: str = "", *options: str, before: Document | None = None, **spec: Any) -> Any:
@@ -39,7 +42,10 @@ def planned(tmp_path: Path) -> Callable[..., Any]:
 
 
 def tried(**spec: Any) -> list[tuple[str, bool, Document]]:
-    """Returns the dry runs for an edit of a TApp with three running instances."""
+    """Returns the dry runs for an edit of a TApp with three running instances.
+
+    Each has a description, True if the template is changed, and the object that is sent.
+    """
     world = Life().apply(manifest(replicas=3)).world
     observed = Observed(world.get("TApp", "web"), pods=world.list("Pod", "default"))
     edited = {**observed.tapp, "spec": {**observed.tapp["spec"], **spec}}
@@ -74,7 +80,11 @@ def test_dry_run_has_one_object_of_each_new_template(case: str) -> None:
 
 
 def test_object_of_the_dry_run_is_like_that_of_metacontroller() -> None:
-    """Its label, its owner and its last-applied annotation count for size limits."""
+    """The pod of the dry run has the label, the owner and the last-applied annotation of
+    Metacontroller.
+
+    All of them count for size limits.
+    """
     ((_, changed, pod),) = tried(template=template("web:2"))
     metadata = pod["metadata"]
     assert changed
@@ -119,7 +129,10 @@ ANSWERS: dict[str, tuple[str, int, str]] = {
 
 @pytest.mark.parametrize("case", ANSWERS)
 def test_result_of_the_dry_run_is_printed(planned: Callable[..., Any], case: str) -> None:
-    """Invalid specs, exceeded quotas and skipped checks have different sentences."""
+    """Plans an edit while the API server responds to the dry run with an error.
+
+    Invalid specs, exceeded quotas and skipped checks have different sentences.
+    """
     answer, code, text = ANSWERS[case]
     said, calls = planned(answer, template=template("web:2", nodeSelector={"a": "b"}))
     assert said.code == code, said.out + said.err
@@ -132,7 +145,9 @@ def test_result_of_the_dry_run_is_printed(planned: Callable[..., Any], case: str
 def test_template_that_is_already_refused_does_not_block_another_edit(
     planned: Callable[..., Any],
 ) -> None:
-    """The plan says that its instances are stuck."""
+    """An edit that gives another instance an already refused template is planned, and the instance
+    is stuck.
+    """
     broken = manifest(replicas=3, templates={"7": "blue"}, templatePool={"blue": template("b:1")})
     spec = {"templates": {"7": "blue", "2": "blue"}, "templatePool": {"blue": template("b:1")}}
     said, _ = planned(INVALID, before=broken, **spec)

@@ -1,4 +1,6 @@
-"""`plan` and all verbs report templates whose pods cannot be created, before they write."""
+"""Tests that `plan` and all verbs report templates whose pods cannot be created, before they
+write.
+"""
 
 import json
 
@@ -13,9 +15,9 @@ LOGS = "container 'app' mounts 'logs', which is neither a volume, nor a claim te
 
 
 def mounting(*names: str, image: str = "nginx:1") -> Document:
-    """Returns a template whose container mounts these claims.
+    """Returns a pod template whose container mounts the claims with these names.
 
-    No update changes its command.
+    The command contains the image, so that a change of the image needs a new pod.
     """
     mounts = [{"name": name, "mountPath": f"/{name}"} for name in names]
     return template(image, container={"volumeMounts": mounts, "command": ["run", image]})
@@ -23,7 +25,11 @@ def mounting(*names: str, image: str = "nginx:1") -> Document:
 
 @pytest.fixture
 def web() -> StandIn:
-    """A TApp whose second revision has no logs, and whose claims for logs are deleted."""
+    """Returns a TApp whose first revision mounts claims for logs, which its second revision does
+    not have.
+
+    The claims for logs have been deleted.
+    """
     standin = running(
         replicas=3, template=mounting("data", "logs"), volumeClaimTemplates=CLAIMS, templatePool={}
     )
@@ -37,12 +43,15 @@ def web() -> StandIn:
 
 
 def uids(standin: StandIn) -> set[str]:
-    """Returns the UIDs of the pods."""
+    """Returns the UIDs of all pods."""
     return {pod["metadata"]["uid"] for pod in standin.world.list("pods")}
 
 
 def test_rollback_names_missing_claim_templates_and_deletes_no_pod(web: StandIn) -> None:
-    """The message comes before the question, and every later verb has it, too."""
+    """Rolls back to a revision that mounts missing claims: the plan says so, and all pods stay.
+
+    Every later verb and `why` have the message, too.
+    """
     before = uids(web)
     said = kubectl_tapp(web, "rollback", "web", "-y")
     assert "3 waiting, and the rollout gets stuck" in said.lines[0]
@@ -56,7 +65,12 @@ def test_rollback_names_missing_claim_templates_and_deletes_no_pod(web: StandIn)
 
 
 def test_plan_names_instances_without_volumes_or_with_only_their_claims(web: StandIn) -> None:
-    """The file mounts an unknown volume, and removes a claim template that is mounted."""
+    """Plans a file that mounts an unknown volume, and one that removes a claim template that is
+    mounted.
+
+    In the first case the update is blocked. In the second case the existing claims are enough for
+    existing instances.
+    """
     spec = {"replicas": 3, "volumeClaimTemplates": CLAIMS[:1]}
     wrong = json.dumps(manifest(**spec, template=mounting("data", "logs", image="nginx:3")))
     said = kubectl_tapp(web, "plan", "-f", "-", "--fail-if", "stuck", stdin=wrong)
@@ -70,7 +84,9 @@ def test_plan_names_instances_without_volumes_or_with_only_their_claims(web: Sta
 
 
 def test_short_plan_names_a_new_instance_without_a_pod(web: StandIn) -> None:
-    """The template mounts a claim that does not exist, and its claim template was removed."""
+    """Scales up a TApp whose template mounts a claim without a claim template: the new instance has
+    no pod.
+    """
     web.world.patch("tapps", "web", {"spec": {"volumeClaimTemplates": []}})
     web.world.settle()
     said = kubectl_tapp(web, "scale", "web", "--replicas=4", "--dry-run=client")

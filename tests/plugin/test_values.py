@@ -1,4 +1,4 @@
-"""Values of instances in the plugin: set, shown, planned, and rolled back."""
+"""Tests values of instances (`spec.values`) in the plugin: set, shown, planned, and rolled back."""
 
 import json
 from pathlib import Path
@@ -22,7 +22,9 @@ OWN = env("$(tapp.values.a)")
 
 
 def running(**spec: Any) -> StandIn:
-    """Returns a running TApp `web` with four instances."""
+    """Returns a fake kubectl for a running TApp `web` with four instances, whose template reads the
+    value `a`.
+    """
     given = {"replicas": 4, "template": OWN, "defaultValues": {"a": "x"}, **spec}
     return StandIn(Life().apply(manifest(**given)).world)
 
@@ -147,7 +149,10 @@ def test_edit_of_only_values_is_in_the_history_and_can_be_rolled_back() -> None:
 
 
 def test_rollback_keeps_values_that_the_history_lacks() -> None:
-    """The history has no values above 64 KiB, and a rollback must not remove them."""
+    """A rollback `--with-values` keeps the current values if the revision has none.
+
+    The history has no values above 64 KiB, and a rollback must not remove them.
+    """
     long = {str(id): {"a": f"{id}" + "x" * 1000} for id in range(70)}
     web = running(replicas=1, values=long)
     kubectl_tapp(web, "set", "image", "web", "app=nginx:2", "-y", "--wait")
@@ -162,13 +167,13 @@ EXPOSED = {"spec": {"ports": [{"port": "8$(tapp.index)"}]}}
 
 
 def exposing(**spec: Any) -> StandIn:
-    """Returns a TApp with values and the component services."""
+    """Returns a fake kubectl for a TApp of three instances, with the component services."""
     life = Life(exposing=True).apply(registration(exposing=True))
     return StandIn(life.apply(manifest(replicas=3, template=template(), **spec)).world)
 
 
 def planned(standin: StandIn, place: Path, **spec: Any) -> str:
-    """Returns the first line of the plan for this TApp."""
+    """Returns the first line of `plan -f` for a TApp with these fields in its spec."""
     file = place / "tapp.yaml"
     file.write_text(json.dumps(manifest(**{"replicas": 3, "template": template(), **spec})))
     found = kubectl_tapp(standin, "plan", "-f", str(file))

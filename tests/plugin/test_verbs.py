@@ -1,4 +1,4 @@
-"""Verbs, including the plan, the question, the guarded write, and the wait."""
+"""Tests the verbs, including the plan, the question, the guarded write, and the wait."""
 
 from typing import Any
 
@@ -38,7 +38,12 @@ def test_verb_writes_the_field_that_it_stands_for(
 
 
 def test_plan_of_an_ordered_tapp_counts_all_chosen_instances() -> None:
-    """With podManagementPolicy OrderedReady, all but the first would look stuck."""
+    """Scales up with podManagementPolicy OrderedReady: the plan creates all new instances, and none
+    is stuck.
+
+    In one sync, all but the first would look stuck. A scale-down then deletes one pod after the
+    other.
+    """
     ordered = running(podManagementPolicy="OrderedReady")
     said = kubectl_tapp(ordered, "scale", "web", "--replicas", "9", "--dry-run=client")
     assert "6-8 (3)" in said.out
@@ -187,9 +192,11 @@ def test_status_update_before_the_write_is_no_conflict(web: StandIn) -> None:
 def test_annotations_of_other_clients_are_kept(
     web: StandIn, at_first: Document | None, meanwhile: Document, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An annotation does not change the generation, so the generation does not guard the patch.
+    """Another client changes annotations while the user reads the question; the write keeps these
+    changes.
 
-    A patch with all old annotations would remove a new one.
+    An annotation does not change the generation, so the generation does not guard the patch. A
+    patch with all old annotations would remove a new one.
     """
     web.world.patch("tapps", "web", {"metadata": {"annotations": None}})
     web.world.patch("tapps", "web", {"metadata": {"annotations": at_first}})

@@ -1,4 +1,4 @@
-"""Each verb with each common option, and options that no other test uses.
+"""Tests each verb with each common option, and options that no other test uses.
 
 tests/contract/test_typed.py finds options without a test.
 """
@@ -58,7 +58,9 @@ BEFORE: dict[str, list[list[str]]] = {
 
 
 def ready_for(verb: str) -> StandIn:
-    """Returns a running TApp with four instances, for which the verb has something to do."""
+    """Returns a running TApp with four instances, in a state in which the verb has something to
+    do.
+    """
     standin = StandIn(Life().apply(manifest(**SPEC)).world)
     for words in BEFORE.get(verb, ()):
         assert kubectl_tapp(standin, *words, "-y").code == 0
@@ -68,14 +70,16 @@ def ready_for(verb: str) -> StandIn:
 
 
 def content(standin: StandIn) -> list[Document]:
-    """Returns all objects that a verb may write to."""
+    """Returns metadata and spec of all objects that a verb may write to."""
     objects = [*standin.world.list("tapps"), *standin.world.list("pods")]
     return [{**each["metadata"], **each["spec"]} for each in objects]
 
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_dry_run_of_each_verb_writes_nothing(verb: str) -> None:
-    """With `--dry-run=server`, the API server checks the edit."""
+    """`--dry-run=client` and `--dry-run=server` change no object; with `server`, the API server
+    checks the edit.
+    """
     standin = ready_for(verb)
     before = content(standin)
     for how, asked in (("client", False), ("server", True)):
@@ -96,7 +100,9 @@ SLOW = (
 
 @pytest.mark.parametrize("verb", SLOW)
 def test_timeout_of_each_verb_is_respected(verb: str) -> None:
-    """If the wait takes longer, the command fails, although the edit has been written."""
+    """With `--wait --timeout 1s` a verb writes its edit and then fails, because the rollout takes
+    longer.
+    """
     standin = ready_for(verb)
     begun = standin.world.clock.now
     said = kubectl_tapp(standin, *VERBS[verb], "-y", "--wait", "--timeout", "1s")
@@ -114,7 +120,9 @@ CAUSED = ("use", "set image", "set value", "restart", "rollback", "promote", "ab
 
 @pytest.mark.parametrize("verb", CAUSED)
 def test_cause_is_in_the_history(verb: str) -> None:
-    """Without `--cause`, the history has the command."""
+    """`--cause` sets the change cause of the new revision; without the option, it is the
+    command.
+    """
     for words, expected in ((["--cause", "ticket 7"], "ticket 7"), ([], f"kubectl tapp {verb}")):
         standin = ready_for(verb)
         assert kubectl_tapp(standin, *VERBS[verb], *words, "-y").code == 0
@@ -127,7 +135,7 @@ def test_cause_is_in_the_history(verb: str) -> None:
 
 @pytest.mark.parametrize(("verb", "images"), [("promote", {"nginx:3"}), ("abort", {"nginx:1"})])
 def test_base_of_a_canary_can_be_chosen(verb: str, images: set[str]) -> None:
-    """`--base` must be an existing template."""
+    """`--base` names the template that a canary is promoted to or aborted to; it must exist."""
     standin = ready_for(verb)
     said = kubectl_tapp(standin, *VERBS[verb], "--base", "default", "-y", "--wait")
     assert (said.code, said.err) == (0, "")
@@ -141,7 +149,7 @@ def test_base_of_a_canary_can_be_chosen(verb: str, images: set[str]) -> None:
 
 
 def test_hold_can_be_limited_to_deletion() -> None:
-    """With `--for delete`, an update does not wait, but a kill does."""
+    """With `hold --for delete`, an update does not wait, but a kill does."""
     standin = ready_for("hold")
     said = kubectl_tapp(standin, *VERBS["hold"], "--for", "delete", "-y")
     assert (said.code, said.err) == (0, "")
@@ -230,7 +238,7 @@ EVERY = ("recreate", "in-place", "create", "delete", "delete-claim", "stuck", "p
 
 @pytest.mark.parametrize("edit", CONDITIONS)
 def test_fail_if_supports_each_condition(edit: str) -> None:
-    """The exit code is 3 if a condition is met, and 0 otherwise."""
+    """`plan --fail-if` exits with code 3 if a condition is met, and with 0 if none is."""
     words, holding = CONDITIONS[edit]
     standin = ready_for("")
     for condition in holding:
@@ -245,7 +253,9 @@ def test_fail_if_supports_each_condition(edit: str) -> None:
 
 
 def test_keep_claims_and_force_have_their_effect(capsys: pytest.CaptureFixture[str]) -> None:
-    """`--keep-claims` writes more, and `--force` continues after a failed check."""
+    """`migrate --keep-claims` writes more than without, and `--force` continues after a failed
+    check.
+    """
     old = Old()
     assert run(["migrate", "-A", "--keep-claims", "--dry-run"], old) == 0
     kept = capsys.readouterr().out

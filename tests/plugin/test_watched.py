@@ -1,4 +1,4 @@
-"""Objects that a watch keeps up to date: `kubectl_tapp.cluster.watching.Watched`."""
+"""Tests `kubectl_tapp.cluster.watching.Watched`: objects that a watch keeps up to date."""
 
 from collections.abc import Iterator
 from queue import Queue
@@ -14,24 +14,26 @@ Change = tuple[str, str]
 
 
 class ScriptedWatch:
-    """A watch with the events of a test."""
+    """Simulates a watch whose events a test puts into `changes`: pairs of an event type and a
+    uid.
+    """
 
     def __init__(self) -> None:
         self.changes: Queue[Change | None] = Queue()
 
     def events(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Yields the events of the test until one of them is None."""
+        """Yields the events of the test, and ends at None."""
         while (change := self.changes.get()) is not None:
             kind, uid = change
             yield kind, {"metadata": {"uid": uid}}
 
     def stop(self) -> None:
-        """Ends the watch."""
+        """Ends the watch after the events that are already in the queue."""
         self.changes.put(None)
 
 
 class Clock:
-    """A substitute for the module `time`."""
+    """Replaces the module `time`; a test sets its time."""
 
     def __init__(self) -> None:
         self.now = 1.0
@@ -43,16 +45,16 @@ class Clock:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """The substitute for `time`."""
+    """Replaces the module `time` in `watching` and returns the replacement."""
     made = Clock()
     monkeypatch.setattr(watching, "time", made)
     return made
 
 
 def test_deleted_objects_are_removed_after_the_initial_events(clock: Clock) -> None:
-    """Before the list is complete, objects that were read earlier are kept.
+    """Objects from an earlier read are kept until the initial events of the watch are complete.
 
-    After that, deleted pods must not use memory.
+    After that, only objects of the watch count, and deleted pods must not use memory.
     """
     told, changed = ScriptedWatch(), Event()
     watched = Watched(told, changed.set)  # type: ignore[arg-type]

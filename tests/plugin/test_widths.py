@@ -1,4 +1,4 @@
-"""Tables on terminals with 40, 60, 80 and 120 columns never cut what identifies a row."""
+"""Tests tables on terminals with 40, 60, 80 and 120 columns: identifiers of a row are never cut."""
 
 import re
 from functools import cache
@@ -20,7 +20,7 @@ _IMAGE = "registry.example.com/team/shop/web@sha256:" + "0123456789abcdef" * 4
 
 
 def on_terminal(standin: StandIn, columns: int, *arguments: str) -> list[str]:
-    """Returns the lines on a terminal of this width, without colors."""
+    """Returns the lines that a call prints on a terminal with this many columns, without colors."""
     screen = Terminal()
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("sys.stdout", screen)
@@ -41,7 +41,7 @@ def on_terminal(standin: StandIn, columns: int, *arguments: str) -> list[str]:
 
 @cache
 def life() -> Life:
-    """Returns twelve instances with long names; the image of one does not exist."""
+    """Returns a TApp of twelve instances with long names; the image of some does not exist."""
     name = "canary-of-the-week"
     life = Life().apply(
         manifest(replicas=12, templatePool={name: template(_IMAGE)}, templates={"11": name})
@@ -52,12 +52,12 @@ def life() -> Life:
 
 
 def rolling() -> StandIn:
-    """Returns a kubectl for the TApp, which no test of this file uses for writes."""
+    """Returns a fake kubectl for the TApp of `life`, which no test of this file writes to."""
     return StandIn(life().world)
 
 
 def table_of(lines: list[str]) -> tuple[list[str], list[list[str]]]:
-    """Returns the heads, and the cells of each row."""
+    """Returns the column heads of the table in these lines, and the cells of each row."""
     start = next(at for at, line in enumerate(lines) if line.startswith("ID"))
     rows = []
     for line in lines[start + 1 :]:
@@ -93,7 +93,7 @@ def test_narrow_terminal_omits_columns(columns: int, shown: str) -> None:
 
 @cache
 def crowd() -> StandIn:
-    """Returns a running TApp with more instances than a table shows."""
+    """Returns a fake kubectl for a TApp with more instances than a table shows."""
     return many(size(200, 1000))
 
 

@@ -1,4 +1,4 @@
-"""Watches that end with Ctrl-C."""
+"""Runs `status -w`, a watch that ends with Ctrl-C."""
 
 from collections.abc import Callable, Iterator
 
@@ -11,11 +11,15 @@ from tests.scenarios.life import Life
 
 
 class Enough(KeyboardInterrupt):
-    """Simulates that the user presses Ctrl-C."""
+    """Ctrl-C of the simulated user, who has seen enough."""
 
 
 def watched(life: Life, steps: list[Callable[[], object]], standin: StandIn | None = None) -> int:
-    """Runs `status web -w` during a sequence of changes, and then presses Ctrl-C."""
+    """Runs `status web -w` and returns its exit code.
+
+    At each pause one of `steps` is called. After the last step the user presses Ctrl-C. `standin`
+    is the fake kubectl; None for a new one.
+    """
     standin = standin or StandIn(life.world)
     rest: Iterator[Callable[[], object]] = iter(steps)
 
