@@ -1,4 +1,8 @@
-"""Renders the chart with helm, for the tests."""
+"""Renders the Helm chart of the service with helm.
+
+`unpacked` writes the chart into a directory; `rendered` returns the objects that helm renders from
+the directory.
+"""
 
 from __future__ import annotations
 
@@ -28,9 +32,10 @@ IMAGE = "registry.example.com/tapp-hooks:0.1.0"
 
 @contextmanager
 def tools() -> Iterator[None]:
-    """Puts kubectl and helm on PATH, if necessary those that the e2e tests have built.
+    """Puts kubectl and helm on PATH within the block, if necessary those that the e2e tests have
+    built.
 
-    Skips the test if there are none.
+    Skips the test if there is no kubectl or no helm.
     """
     built = [str(binaries.bin_dir()), str(binaries.helm().bin_dir)]
     with pytest.MonkeyPatch.context() as patch:
@@ -43,9 +48,11 @@ def tools() -> Iterator[None]:
 
 
 def unpacked(place: Path, *, stub: bool = False) -> Path:
-    """Writes the chart and a stand-in for Metacontroller's chart into a directory.
+    """Writes the chart of the service into a directory, with a substitute for Metacontroller's
+    chart.
 
-    `stub` omits the content of TApp's CRD, on which helm spends most of its time.
+    Returns the directory of the chart. If `stub` is True, the CRD has no schema, on which helm
+    spends most of its time.
     """
     directory = place / "tapp"
     chart.copy(directory, VERSION, IMAGE)
@@ -58,14 +65,17 @@ def unpacked(place: Path, *, stub: bool = False) -> Path:
 
 
 def helm(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    """Runs helm."""
+    """Runs helm with these arguments, and returns its exit code and output."""
     return subprocess.run(["helm", *arguments], capture_output=True, text=True, check=False)
 
 
 def templated(
     directory: Path, *values: str, namespace: str = "tapp-system", flags: Iterable[str | Path] = ()
 ) -> subprocess.CompletedProcess[str]:
-    """Runs `helm template` with values of the form `path=JSON`, and flags."""
+    """Runs `helm template` for the chart in a directory, and returns its exit code and output.
+
+    `values` have the form `path=JSON`; `flags` are further arguments.
+    """
     given = [word for value in values for word in ("--set-json", value)]
     place = ("--namespace", namespace, "--kube-version", "1.37.0")
     return helm("template", "tapp", directory, *place, *given, *flags)
@@ -74,13 +84,18 @@ def templated(
 def rendered(
     directory: Path, *values: str, namespace: str = "tapp-system", flags: Iterable[str | Path] = ()
 ) -> list[Document]:
-    """Returns the objects that `helm template` renders."""
+    """Returns the objects that `helm template` renders; fails if helm fails.
+
+    `values` have the form `path=JSON`; `flags` are further arguments.
+    """
     text = _printed(directory, values, namespace, tuple(flags))
     return [each for each in yaml.load_all(text, yaml.CSafeLoader) if each]
 
 
 def installed(*given: Any, **more: Any) -> list[Document]:
-    """Returns the objects that `helm template` renders, without those of `helm test`."""
+    """Returns the objects that `helm template` renders, without those that only `helm test`
+    creates.
+    """
     return [
         each for each in rendered(*given, **more) if "helm.sh/hook" not in str(each["metadata"])
     ]
@@ -97,7 +112,9 @@ def _printed(
 
 
 def only(documents: list[Document], kind: str, name: str | None = None) -> Document:
-    """Returns the only object of a kind, and of a name if given."""
+    """Returns the only object of a kind in a list; if `name` is given, the only one with this
+    name.
+    """
     (found,) = [
         each
         for each in documents
@@ -107,13 +124,15 @@ def only(documents: list[Document], kind: str, name: str | None = None) -> Docum
 
 
 def camel(component: str) -> str:
-    """Returns the name of a component in the chart's values: `podStatus` for `pod-status`."""
+    """Returns the name of a component in the chart's values, for example `podStatus` for
+    `pod-status`.
+    """
     head, *tail = component.split("-")
     return head + "".join(word.capitalize() for word in tail)
 
 
 def controller_arguments() -> list[str]:
-    """Returns the arguments of Metacontroller in the overlay."""
+    """Returns the command line arguments that the overlay gives to Metacontroller."""
     patch = yaml.safe_load((metacontroller.OVERLAY / "arguments.yaml").read_text())
     (container,) = patch["spec"]["template"]["spec"]["containers"]
     found: list[str] = container["args"]

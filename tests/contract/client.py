@@ -1,4 +1,6 @@
-"""A request for the sync hook, and a client that sends it."""
+"""Sends requests to a running service over HTTP: a sync request (`REQUEST`) and a function that
+sends it.
+"""
 
 import json
 import urllib.request
@@ -20,7 +22,10 @@ REQUEST = {
 
 
 def fetch(url: str, body: object = None) -> bytes:
-    """Returns the body of a response."""
+    """Returns the body of the response from `url`.
+
+    A `body` is sent as JSON with POST; None sends a GET request.
+    """
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(url, data, {"Content-Type": "application/json"})
     with urllib.request.urlopen(request, timeout=60) as answer:

@@ -1,4 +1,7 @@
-"""The install manifests, built by kustomize."""
+"""Builds the install manifests with kustomize, and finds objects in them.
+
+`build` builds a directory, `composed` the base with components.
+"""
 
 import os
 import shutil
@@ -19,7 +22,10 @@ METACONTROLLER = INSTALL / "overlays" / "metacontroller"
 
 
 def kustomize() -> list[str] | None:
-    """Returns the command that builds a kustomization, or None without kubectl and kustomize."""
+    """Returns the command that builds a kustomization: that of kubectl or of kustomize.
+
+    Returns None if neither is on PATH.
+    """
     if found := shutil.which("kubectl"):
         return [found, "kustomize"]
     if found := shutil.which("kustomize"):
@@ -29,7 +35,9 @@ def kustomize() -> list[str] | None:
 
 @cache
 def build(directory: Path) -> list[Document]:
-    """Returns the objects of a kustomization; skips the test without kubectl and kustomize."""
+    """Returns the objects of the kustomization in a directory; skips the test without kubectl and
+    kustomize.
+    """
     command = kustomize()
     if command is None:
         pytest.skip("neither kubectl nor kustomize on PATH")
@@ -46,7 +54,9 @@ def build(directory: Path) -> list[Document]:
 
 
 def only(documents: list[Document], kind: str, name: str | None = None) -> Document:
-    """Returns the only object of this kind (and name)."""
+    """Returns the only object of a kind in a list; if `name` is given, the only one with this
+    name.
+    """
     found = [
         document
         for document in documents
@@ -57,16 +67,17 @@ def only(documents: list[Document], kind: str, name: str | None = None) -> Docum
 
 
 def pod_spec(documents: list[Document]) -> Document:
-    """Returns the pod spec of the Deployment."""
+    """Returns the pod spec of the only Deployment in a list of objects."""
     spec: Document = only(documents, "Deployment")["spec"]["template"]["spec"]
     return spec
 
 
 @cache
 def composed(*names: str, stub: bool = True) -> list[Document]:
-    """Returns the objects of the base with these components, in this order, like a user's `deploy`.
+    """Returns the objects of the base with these components, added in this order as a user would
+    do.
 
-    With `stub`, the CRD has no schema: the real one takes most of the time.
+    If `stub` is True, the CRD has no schema: building the real one takes most of the time.
     """
     with tempfile.TemporaryDirectory() as place:
         for part in ("crds", "metacontroller"):
@@ -84,5 +95,5 @@ def composed(*names: str, stub: bool = True) -> list[Document]:
 
 
 def key_of_secret(key: str, name: str = "token") -> Document:
-    """Returns the reference of a webhook to a key of a Secret."""
+    """Returns the field with which a webhook refers to a key of the Secret `tapp-hooks-NAME`."""
     return {"name": f"tapp-hooks-{name}", "namespace": "tapp-system", "key": key}

@@ -1,4 +1,4 @@
-"""The pages of the documentation, and their sections and tables."""
+"""Reads the pages of the documentation: their sections, tables and quoted words."""
 
 import re
 from pathlib import Path
@@ -12,6 +12,7 @@ DESIGN = ROOT / "docs" / "design.md"
 PROMISES = ROOT / "docs" / "guarantees.md"
 PROTOCOL = ROOT / "docs" / "endpoints.md"
 WORD = re.compile(r"[A-Z][a-z]+(?:[A-Z][a-z]+)*")
+"""Matches a word in CamelCase, such as the type of a condition or a reason."""
 
 
 def text(page: Path) -> str:
@@ -20,7 +21,10 @@ def text(page: Path) -> str:
 
 
 def section(page: Path, title: str) -> str:
-    """Returns a section of a page, up to the next heading of the same or a higher level."""
+    """Returns the text of a page's section, up to the next heading of the same or a higher level.
+
+    Fails if the page has no heading with this title.
+    """
     found = re.search(rf"^(#+) {re.escape(title)}\n", text(page), re.MULTILINE)
     assert found, f"{page.name} has no section {title!r}"
     rest = text(page)[found.end() :]
@@ -28,7 +32,7 @@ def section(page: Path, title: str) -> str:
 
 
 def rows(markdown: str) -> list[list[str]]:
-    """Returns the cells of every table row, without heads and rulers."""
+    """Returns the cells of each row of all tables in a Markdown text, without the heads."""
     lines = [line for line in markdown.splitlines() if line.startswith("|")]
     rulers = {index for index, line in enumerate(lines) if set(line) <= set("|- ")}
     heads = {index - 1 for index in rulers}
@@ -37,5 +41,5 @@ def rows(markdown: str) -> list[list[str]]:
 
 
 def quoted(markdown: str) -> set[str]:
-    """Returns all texts in backticks."""
+    """Returns all texts that stand in backticks."""
     return set(re.findall(r"`([^`\n]+)`", markdown))

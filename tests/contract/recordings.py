@@ -1,4 +1,6 @@
-"""Requests and responses of a real cluster, and how to replay them."""
+"""Replays the requests of a real cluster, which `recorded/real-*.json` contain, against the
+service.
+"""
 
 import json
 from pathlib import Path
@@ -11,11 +13,11 @@ Document = dict[str, Any]
 RECORDED = Path(__file__).parent / "recorded"
 FILES = sorted(RECORDED.glob("real-*.json"))
 TOLERATION_SECONDS = 3
-"""The toleration of the API server at the time of the recording."""
+"""The service's setting at the time of the recording, in seconds."""
 
 
 def replay(record: Document) -> Document:
-    """Returns the response of the service now."""
+    """Sends a recorded request to the service at the recorded time, and returns the response."""
     settings = Settings(log_level="ERROR", toleration_seconds=TOLERATION_SECONDS)
     client = create_app(settings, clock=lambda: float(record["now"])).test_client()
     response = client.post(f"/{record['hook']}", json=record["request"])

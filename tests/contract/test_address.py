@@ -1,4 +1,4 @@
-"""The addresses of the service: HOST, PORT and WEB_CONCURRENCY."""
+"""Tests the addresses on which the service listens: HOST, PORT and WEB_CONCURRENCY."""
 
 from __future__ import annotations
 
@@ -40,7 +40,9 @@ def test_service_listens_on_a_host_and_its_health_check_connects_to_it(
 
 @pytest.mark.parametrize("host", ["::", "[::]"])
 def test_unspecified_ipv6_address_listens_on_both_families(host: str) -> None:
-    """Without IPv6 in the system, the service listens on IPv4 only."""
+    """With the host `::` the service listens on IPv6 and IPv4; without IPv6 in the system, on IPv4
+    only.
+    """
     assert bind({"HOST": host, "PORT": "80"}) in ("[::]:80", "0.0.0.0:80")
 
 
@@ -61,7 +63,7 @@ def test_unspecified_ipv6_address_listens_on_both_families(host: str) -> None:
     ],
 )
 def test_invalid_address_is_refused_at_the_start(name: str, value: str) -> None:
-    """The error is one line with the variable and its value, and the service does not listen."""
+    """`--check-config` prints one line with the variable and its value, and exits with code 1."""
     done = subprocess.run(
         [*SERVICE, "--check-config"], cwd=ROOT, env=os.environ | {name: value},
         text=True, capture_output=True, check=False,
@@ -91,7 +93,10 @@ kill $server; wait $server
 
 @pytest.mark.parametrize("network", NETWORKS)
 def test_health_check_succeeds_with_ipv4_ipv6_or_both(network: str) -> None:
-    """Runs in its own network namespace. The health check does not use the configured proxy."""
+    """Starts the service in a network namespace with IPv4, IPv6 or both, and runs the health check.
+
+    The health check does not use the proxy that the environment configures.
+    """
     if os.geteuid() != 0 or not shutil.which("unshare") or not shutil.which("ip"):
         pytest.skip("a network of its own needs root, unshare and ip")
     proxy = {"HTTP_PROXY": "http://127.0.0.1:9", "http_proxy": "http://127.0.0.1:9"}

@@ -1,4 +1,6 @@
-"""Requests that arrive at a real gunicorn slowly, in pieces, in large numbers, or not as HTTP."""
+"""Tests requests that arrive at a real gunicorn slowly, in pieces, in large numbers, or not as
+HTTP.
+"""
 
 import json
 import re
@@ -44,7 +46,9 @@ def connect(service: Service) -> socket.socket:
 def read_responses(
     connection: socket.socket, number: int = 1
 ) -> list[tuple[int, dict[str, str], bytes]]:
-    """Returns status, headers and body of up to `number` responses, until the connection ends."""
+    """Returns status, headers and body of up to `number` responses; fewer if the connection ends
+    before.
+    """
     stream, found = connection.makefile("rb"), []
     for _ in range(number):
         line = stream.readline()
@@ -60,7 +64,10 @@ def read_responses(
 
 
 def error_message(connection: socket.socket, code: int) -> str:
-    """Returns the message of a JSON error, after which the connection ends."""
+    """Returns the message of the JSON error that arrives next, and checks its status code.
+
+    The connection must end after the error.
+    """
     ((got, headers, body),) = read_responses(connection, 2)
     assert got == code, body
     assert headers["connection"] == "close", body
@@ -69,7 +76,7 @@ def error_message(connection: socket.socket, code: int) -> str:
 
 
 def until(what: Callable[[], bool]) -> None:
-    """Waits until a condition is true."""
+    """Waits until `what` returns True; fails after `LONG` seconds."""
     end = time.monotonic() + LONG
     while not what():
         assert time.monotonic() < end
@@ -128,7 +135,8 @@ REFUSED_BY_GUNICORN = {
 def test_invalid_http_gets_the_error_page_of_gunicorn_and_its_connection_is_closed(
     service: Service, request_: bytes, code: int
 ) -> None:
-    """Such a request does not reach the application.
+    """Sends invalid HTTP, which gunicorn refuses itself; such a request does not reach the
+    application.
 
     The kernel resets the connection if gunicorn has not read everything when it closes the
     connection.
@@ -148,7 +156,10 @@ def test_connection_with_endless_headers_is_closed(service: Service) -> None:
 
 
 def test_no_request_causes_a_traceback_in_the_log(service: Service) -> None:
-    """Covers the requests of this file, and a client that disconnects within a body."""
+    """Looks for tracebacks in the log after all requests of this file.
+
+    One more client disconnects in the middle of a body, and one sends invalid HTTP.
+    """
     with connect(service) as connection:
         connection.sendall(POST + b"Content-Length: 100000\r\n\r\n{")
         linger = (1).to_bytes(4, "little") + (0).to_bytes(4, "little")
@@ -162,7 +173,10 @@ def test_no_request_causes_a_traceback_in_the_log(service: Service) -> None:
 
 
 def test_body_that_does_not_arrive_in_time_gets_408(service: Service) -> None:
-    """Single bytes do not extend the time."""
+    """Sends a part of a body, once without further bytes and once with single bytes in between.
+
+    Single bytes do not extend the time.
+    """
 
     def dribble() -> None:
         for _ in range(14):
@@ -218,9 +232,11 @@ def test_connection_can_be_used_for_several_requests(service: Service) -> None:
 
 
 def test_incomplete_requests_together_hold_at_most_one_maximum_body() -> None:
-    """A request above the limit gets 503 and is repeated later; the others continue.
+    """Two incomplete requests exceed the size of one maximum body: one gets 503, and the other
+    continues.
 
-    This test has its own service, because incomplete bodies of other tests would count.
+    The client of the refused request may try again later. This test has its own service, because
+    incomplete bodies of other tests would count.
     """
     large = b" " * 3_000_000 + BODY
     head = POST + b"Content-Length: %d\r\n\r\n" % len(large)
@@ -242,7 +258,11 @@ def test_incomplete_requests_together_hold_at_most_one_maximum_body() -> None:
 
 
 def test_error_reaches_a_client_that_is_still_sending_its_body(service: Service) -> None:
-    """Closing the connection immediately would reset it, and the client would not see the error."""
+    """A client that sends 3 MB to a wrong path receives the JSON error.
+
+    If the service closed the connection immediately, the kernel would reset the connection, and the
+    client would not see the error.
+    """
     body = b" " * 3_000_000
     for path, code in ((b"/nothing", 404), (b"/healthz", 405)):
         head = b"POST %s HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n" % (path, len(body))
@@ -265,7 +285,10 @@ def test_many_incomplete_requests_block_neither_probes_nor_syncs(
 
 @pytest.mark.timeout(1_800)  # FULL: 10,000 pods, also on a busy machine
 def test_health_check_succeeds_while_the_only_worker_decides_on_many_pods() -> None:
-    """The metrics show the running request, so the worker responds during its decision."""
+    """Requests metrics and health while the only worker decides on a large request; both respond.
+
+    The metrics show the running request, so the response came during the decision.
+    """
     path, body = request_in(NOTHING, size(2_000, 10_000))
     with Service(workers=1) as alone:
         seen: list[int] = []
@@ -280,13 +303,20 @@ def test_health_check_succeeds_while_the_only_worker_decides_on_many_pods() -> N
 
 
 def open_files(service: Service) -> int:
-    """Returns the number of open files of the only worker; each connection is one."""
+    """Returns the number of open files of the service's only worker; each connection is one of
+    them.
+    """
     (worker,) = service.workers
     return len(list(Path(f"/proc/{worker}/fd").iterdir()))
 
 
 def test_connection_of_a_client_that_does_not_read_its_response_is_closed(service: Service) -> None:
-    """The response is long, because the pod-status hook returns the status of the pod."""
+    """Eight clients do not read their responses of 3.5 MB; the service closes their connections in
+    the end.
+
+    Meanwhile it responds to others. The responses are long because the pod-status hook returns the
+    pod's status.
+    """
     pod = good()["object"]
     pod["status"]["message"] = "x" * 3_500_000
     body = json.dumps({"object": pod}).encode()
@@ -305,7 +335,10 @@ def test_connection_of_a_client_that_does_not_read_its_response_is_closed(servic
 
 
 def test_expect_100_continue_is_supported(service: Service) -> None:
-    """Requests of curl with a large body have this header."""
+    """The service asks for the body of a request that has the header `Expect: 100-continue`.
+
+    Requests of curl with a large body have this header.
+    """
     with connect(service) as connection:
         head, _, _ = WHOLE.partition(b"\r\n\r\n")
         connection.sendall(head + b"\r\nExpect: 100-continue\r\n\r\n")
@@ -315,7 +348,9 @@ def test_expect_100_continue_is_supported(service: Service) -> None:
 
 
 def test_body_of_a_pipelined_request_has_a_time_limit(service: Service) -> None:
-    """The headers of the second request arrive together with the first request."""
+    """The headers of a second request arrive together with the first one; its missing body gets
+    408.
+    """
     with connect(service) as connection:
         connection.sendall(WHOLE + POST + b"Content-Length: 100\r\n\r\n")
         (first, second) = read_responses(connection, 2)
@@ -324,7 +359,10 @@ def test_body_of_a_pipelined_request_has_a_time_limit(service: Service) -> None:
 
 
 def test_clients_that_disconnect_do_not_block_others(service: Service) -> None:
-    """The service still decides on their requests."""
+    """Twenty clients disconnect after their requests; the service still responds to others.
+
+    The service decides on the requests of such clients all the same.
+    """
     body = worst(instances=100)
     for _ in range(20):
         with connect(service) as connection:
@@ -340,7 +378,7 @@ def test_clients_that_disconnect_do_not_block_others(service: Service) -> None:
 def behind_tls(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[tuple[Service, ssl.SSLContext]]:
-    """A service with its own certificate, and the TLS context of its clients."""
+    """Yields a service with its own certificate, and the TLS context of its clients."""
     folder, made = tmp_path_factory.mktemp("pki"), trustme.CA().issue_cert(HOST)
     made.private_key_pem.write_to_path(folder / "key")
     made.cert_chain_pems[0].write_to_path(folder / "crt")
@@ -354,7 +392,11 @@ def behind_tls(
 def test_many_incomplete_tls_connections_block_neither_probes_nor_syncs(
     behind_tls: tuple[Service, ssl.SSLContext],
 ) -> None:
-    """Most of them have not started a handshake."""
+    """Opens hundreds of connections that do not continue; most of them have not started a TLS
+    handshake.
+
+    Probes and syncs of other clients get their responses, and an incomplete body gets 408.
+    """
     service, trust = behind_tls
     with ExitStack() as stack:
         for _ in range(HALVES - 20):
@@ -405,7 +447,10 @@ def test_tls_clients_that_disconnect_do_not_truncate_other_responses(
 
 
 def test_pending_openssl_error_does_not_reach_another_connection() -> None:
-    """The first read shows the behavior of CPython, the second one that of a worker."""
+    """An error in OpenSSL's queue must not be reported by the next read of another connection.
+
+    The first part shows that CPython has this problem, the second that `tls.isolated` prevents it.
+    """
     folder = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     made = trustme.CA().issue_cert(HOST)
     made.configure_cert(folder)
@@ -428,7 +473,9 @@ def test_pending_openssl_error_does_not_reach_another_connection() -> None:
 
 
 def _handshaken(context: ssl.SSLContext) -> tuple[ssl.SSLObject, ssl.SSLObject]:
-    """Returns both sides of a TLS connection in memory."""
+    """Returns the server's and the client's side of a TLS connection in memory, after the
+    handshake.
+    """
     trust = ssl.create_default_context()
     trust.check_hostname, trust.verify_mode = False, ssl.CERT_NONE
     there, back = ssl.MemoryBIO(), ssl.MemoryBIO()

@@ -1,4 +1,6 @@
-"""Trials with other tools: each row of the table names existing tests, and no test is missing."""
+"""Tests the table of trials with other tools: each row names existing tests, and no test is
+missing.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ HOW = ("real", "played", "read")
 
 
 def names_of_tests(path: Path) -> set[str]:
-    """Returns the names of the tests in a file."""
+    """Returns the names of the test functions in a file."""
     return set(re.findall(r"(?m)^def (test_\w+)\(", text(path)))
 
 
@@ -30,7 +32,10 @@ def test_table_has_every_section_of_the_page() -> None:
 
 
 def test_each_row_has_a_method_and_an_existing_test() -> None:
-    """Only a row whose method is reading the source code may have no test."""
+    """Each row of the table has a known method and names existing tests.
+
+    Only a row whose method is reading the source code may have no test.
+    """
     there = {name for path in (ROOT / "tests").rglob("test_*.py") for name in names_of_tests(path)}
     for _, what, how, by in TRIED:
         assert how.split(" ")[0].rstrip(",") in HOW, what

@@ -1,4 +1,4 @@
-"""The chart renders the same objects as kustomize, with any components."""
+"""Tests that the chart renders the same objects as kustomize, with any components."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ TABLE = [(), *[(name,) for name in NAMES], LOCKS, ("hpa-hook", "tls-cert-manager
 
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The chart as a directory."""
+    """Yields the directory of the chart."""
     with tools():
         yield unpacked(tmp_path_factory.mktemp("chart"))
 
 
 @pytest.fixture(scope="module")
 def stub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The chart with a stub of the definition of TApp."""
+    """Yields the directory of the chart, in which the CRD has no schema."""
     with tools():
         yield unpacked(tmp_path_factory.mktemp("stub"), stub=True)
 
@@ -43,11 +43,15 @@ OF_ONE = (
     "apps.tkestack.io/token",
     "apps.tkestack.io/tls",
 )
-"""Annotations and labels that only one of both has, and that select nothing."""
+"""Keys that only the chart or only the manifests have."""
 
 
 def comparable(value: Any) -> Any:
-    """Returns a value with its lists of named items sorted, because their order has no meaning."""
+    """Returns a value in a form in which the chart's and kustomize's objects can be compared.
+
+    Lists of named items are sorted, because their order has no meaning, and keys that only one tool
+    has are removed.
+    """
     if isinstance(value, dict):
         return {key: comparable(each) for key, each in value.items() if key not in OF_ONE}
     if isinstance(value, list):
@@ -58,7 +62,9 @@ def comparable(value: Any) -> Any:
 
 
 def by_key(documents: list[Document]) -> dict[tuple[str, ...], Any]:
-    """Returns the objects by kind, namespace and name, without metadata of only one tool."""
+    """Returns (kind, namespace, name) -> object, in the comparable form, without Namespaces and
+    Helm hooks.
+    """
     found = {}
     for each in documents:
         if each["kind"] == "Namespace" or "helm.sh/hook" in json.dumps(each["metadata"]):
@@ -82,10 +88,10 @@ def by_key(documents: list[Document]) -> dict[tuple[str, ...], Any]:
 def test_chart_renders_the_same_objects_as_kustomize(
     directory: Path, stub: Path, names: tuple[str, ...]
 ) -> None:
-    """The Namespace is left to Helm.
+    """Compares all objects for each combination of components, except the Namespace, which Helm
+    creates.
 
-    The definition of TApp is compared without components and with all; `make full` compares it with
-    each.
+    The CRD is compared without components and with all; `make full` compares it with each.
     """
     whole = FULL or names in ((), tuple(NAMES))
     values = [f"components.{camel(name)}=true" for name in names]
@@ -97,7 +103,11 @@ def test_chart_renders_the_same_objects_as_kustomize(
 
 
 def test_value_for_kube_state_metrics_renders_the_same_objects_as_the_component(stub: Path) -> None:
-    """The alerts about TApps need it. Its account may only list and watch TApps and definitions."""
+    """Compares the objects of kube-state-metrics in the chart with those of the kustomize
+    component.
+
+    Its account may only list and watch TApps and CRDs. The alerts about TApps need its metrics.
+    """
     values = ("components.monitoring=true", "monitoring.kubeStateMetrics.enabled=true")
     found = by_key(rendered(stub, *values))
     wanted = by_key(composed(("monitoring", "monitoring/kube-state-metrics"), IMAGE, stub=True))
@@ -128,7 +138,7 @@ def test_image_of_kube_state_metrics_can_be_set(stub: Path) -> None:
 def test_patches_in_the_documentation_equal_the_values_next_to_them(
     directory: Path, names: tuple[str, ...], tmp_path: Path
 ) -> None:
-    """Patches and values are taken from the page as printed."""
+    """Renders the values and the patches that docs/install.md prints, and compares the objects."""
     page = INSTALLING.read_text().split("## Values and patches")[1]
     values, kustomization = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)[:2]
     (tmp_path / "values.yaml").write_text(values)

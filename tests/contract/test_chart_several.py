@@ -1,4 +1,4 @@
-"""Several Metacontrollers with the chart: replicas with leader election, and shards."""
+"""Tests several Metacontrollers with the chart: replicas with leader election, and shards."""
 
 from __future__ import annotations
 
@@ -22,25 +22,31 @@ LEASES = INSTALL / "overlays" / "high-availability" / "leases.yaml"
 
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The chart as a directory, with a stub in place of the CRD, which no value changes."""
+    """Yields the directory of the chart, in which the CRD has no schema, because no value changes
+    the CRD.
+    """
     with tools():
         yield unpacked(tmp_path_factory.mktemp("chart"), stub=True)
 
 
 def arguments(*more: str) -> str:
-    """Returns the value of the chart that adds arguments to those of Metacontroller."""
+    """Returns the value of the chart that adds command line arguments to those of
+    Metacontroller.
+    """
     return f"metacontroller.commandArgs={json.dumps([*controller_arguments(), *more])}"
 
 
 def arguments_of(made: list[Document], name: str) -> list[str]:
-    """Returns the arguments of a Metacontroller."""
+    """Returns the command line arguments of the Metacontroller with this name."""
     (container,) = only(made, "StatefulSet", name)["spec"]["template"]["spec"]["containers"]
     found: list[str] = container["args"]
     return found
 
 
 def test_two_replicas_have_the_rights_to_elect_a_leader(directory: Path) -> None:
-    """Without leader election there are no such rights."""
+    """Two replicas with `--leader-election` get a Role for leases; without leader election there is
+    none.
+    """
     two = (ENABLED, "metacontroller.replicas=2", arguments("--leader-election"))
     made = rendered(directory, *two, namespace="ours")
     assert only(made, "StatefulSet")["spec"]["replicas"] == 2
@@ -61,7 +67,9 @@ def test_two_replicas_have_the_rights_to_elect_a_leader(directory: Path) -> None
 def test_values_in_the_documentation_enable_leader_election(
     directory: Path, tmp_path: Path
 ) -> None:
-    """The values are taken from the page as printed: the shipped arguments and one more."""
+    """Renders the values that docs/sizing.md prints: the shipped arguments and
+    `--leader-election`.
+    """
     page = (INSTALL.parent / "docs" / "sizing.md").read_text(encoding="utf-8")
     (text,) = re.findall(r"```yaml\n(metacontroller:\n  enabled: true\n.*?)```", page, re.DOTALL)
     file = tmp_path / "values.yaml"
@@ -76,7 +84,9 @@ def test_values_in_the_documentation_enable_leader_election(
 def test_each_shard_has_its_own_registration_and_metacontroller(
     directory: Path, more: tuple[str, ...]
 ) -> None:
-    """They differ only in name, selector, label and lease."""
+    """Compares the objects of two shards with those of the base: they differ in name, selector,
+    label and lease.
+    """
     on = (ENABLED, SHARDS, *more)
     before = rendered(directory, *on)
     made = rendered(directory, *on, 'shards=["b","c"]')

@@ -1,4 +1,4 @@
-"""The values of the chart: their effects, and the errors for wrong ones."""
+"""Tests the values of the chart: their effects, and the errors for wrong ones."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ MONITORS = {"ServiceMonitor", "PodMonitor", "PrometheusRule"}
 
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The chart as a directory, by default with a stub of the definition of TApp."""
+    """Yields the directory of the chart; the CRD has a schema only in a full run."""
     with tools():
         yield unpacked(tmp_path_factory.mktemp("chart"), stub=not FULL)
 
@@ -51,7 +51,9 @@ def pod_template(made: list[Document]) -> Document:
 
 
 def variables_of(made: list[Document]) -> dict[str, str]:
-    """Returns the environment variables of the service; each name appears once."""
+    """Returns name -> value for the environment variables of the service; fails if a name appears
+    twice.
+    """
     (container,) = pod_template(made)["spec"]["containers"]
     found = {each["name"]: each["value"] for each in container["env"]}
     assert len(found) == len(container["env"])
@@ -84,7 +86,10 @@ def test_values_set_the_fields_that_they_name(directory: Path) -> None:
 
 
 def test_values_have_their_effect_together_with_all_components(directory: Path) -> None:
-    """A component may change the lines around a value, so all components are enabled."""
+    """Sets an image, replicas, resources and a namespace while all components are enabled.
+
+    A component may change the lines around a value.
+    """
     on = [f"components.{camel(name)}=true" for name in NAMES if name != "hpa-hook"]
     values = ['image="other:7"', "replicas=5", 'metacontrollerNamespace="elsewhere"', *on]
     made = rendered(directory, *values, 'resources={"limits": null, "requests": {"cpu": "3"}}')
@@ -168,7 +173,9 @@ def test_monitoring_labels_reach_monitors_and_rules(directory: Path, more: tuple
 def test_autoscaler_in_the_documentation_uses_an_existing_metric(
     directory: Path, tmp_path: Path
 ) -> None:
-    """The values are taken from the page as printed."""
+    """Renders the values that docs/sizing.md prints: their metric is one that the service
+    exports.
+    """
     page = (INSTALL.parent / "docs" / "sizing.md").read_text(encoding="utf-8")
     (text,) = re.findall(r"```yaml\n(components: {hpaHook: true}\n.*?)```", page, re.DOTALL)
     file = tmp_path / "values.yaml"
@@ -224,7 +231,9 @@ def test_values_set_spread_disruption_budget_and_autoscaling(directory: Path) ->
 def test_settings_replace_those_of_the_manifests_or_are_added(
     directory: Path, settings: dict[str, Any], more: tuple[str, ...], tmp_path: Path
 ) -> None:
-    """The value may come as JSON, by `--set`, or in a file."""
+    """Sets environment variables of the service as JSON, by `--set`, and in a file: the result is
+    the same.
+    """
     texts = {
         name: value if isinstance(value, str) else json.dumps(value)
         for name, value in settings.items()
@@ -256,7 +265,7 @@ def test_every_setting_of_the_service_can_be_set_or_is_refused_with_a_reason(
 
 @pytest.mark.parametrize("name", ["TAPP_LOG_LEVEL", "WEB_CONCURRENCY", "TAPP_MEMO_BYTES"])
 def test_setting_can_be_removed(directory: Path, name: str) -> None:
-    """The setting may come from the manifests, or from an earlier file of values."""
+    """A null removes a setting that comes from the manifests, or from an earlier file of values."""
     given = ("--set", f"settings.{name}=1") if name == "TAPP_MEMO_BYTES" else ()
     assert name in variables_of(rendered(directory, flags=given))
     assert name not in variables_of(
@@ -268,7 +277,9 @@ def test_setting_can_be_removed(directory: Path, name: str) -> None:
 
 
 def test_token_is_read_from_the_named_secret(directory: Path) -> None:
-    """This holds for the service and for every registration."""
+    """`auth.secretName` replaces the name of the Secret in the service and in every
+    registration.
+    """
     on = (TOKEN, "components.podStatus=true", TLS)
     before, after = rendered(directory, *on), rendered(directory, *on, 'auth.secretName="mine"')
     assert json.dumps(before).count("tapp-hooks-token") == 5
@@ -307,7 +318,10 @@ def test_existing_certificate_can_be_used_without_cert_manager(directory: Path) 
 
 
 def test_metacontroller_can_be_installed_with_the_chart(directory: Path) -> None:
-    """Metacontroller has the arguments of its overlay and the least privileges, and is admitted."""
+    """Metacontroller in the chart has the arguments of its overlay and the least privileges.
+
+    The network policy admits the namespace of the chart.
+    """
     made = rendered(directory, "metacontroller.enabled=true")
     data = only(made, "ConfigMap")["data"]
     assert json.loads(data["arguments"]) == controller_arguments()
@@ -321,7 +335,11 @@ def test_metacontroller_can_be_installed_with_the_chart(directory: Path) -> None
 def test_installed_metacontroller_may_read_the_secrets_with_token_and_ca(
     directory: Path, component: str
 ) -> None:
-    """Without that right it would sync no TApp. An existing Metacontroller has its own rights."""
+    """With a token or TLS, the chart lets its Metacontroller read Secrets; otherwise it could sync
+    no TApp.
+
+    An existing Metacontroller has its own rights.
+    """
     made = rendered(directory, WITH_METACONTROLLER, component, namespace="ours")
     (rule,) = only(made, "ClusterRole", "metacontroller-secrets")["rules"]
     assert rule == {"apiGroups": [""], "resources": ["secrets"], "verbs": ["list", "watch"]}
@@ -335,7 +353,10 @@ def test_installed_metacontroller_may_read_the_secrets_with_token_and_ca(
 
 
 def test_monitor_of_metacontroller_has_its_namespace_and_port(directory: Path) -> None:
-    """The chart of Metacontroller declares no port."""
+    """The PodMonitor selects Metacontroller's namespace, and adds the port to each pod's address.
+
+    The chart of Metacontroller declares no port.
+    """
     made = rendered(directory, WATCHED, 'metacontrollerNamespace="else"')
     spec = only(made, "PodMonitor")["spec"]
     assert spec["namespaceSelector"] == {"matchNames": ["else"]}
@@ -454,7 +475,10 @@ def test_image_is_composed_of_registry_repository_tag_and_digest(
     ids=["pod", "container"],
 )
 def test_security_context_can_be_set_or_removed(directory: Path, key: str, place: str) -> None:
-    """No user ID is the default, because OpenShift sets its own and the image has one."""
+    """A value sets or removes the security context of the pod or the container.
+
+    By default there is no user ID, because OpenShift sets its own and the image has one.
+    """
 
     def found(*values: str) -> Any:
         spec = pod_template(rendered(directory, *ALL, *values))["spec"]
@@ -489,7 +513,9 @@ def test_environment_variables_and_volumes_can_be_added(
 
 
 def test_name_override_and_common_labels_reach_every_object(directory: Path) -> None:
-    """References to the service follow its name, and selectors stay the same."""
+    """With another name and labels for all objects, references to the service follow, and selectors
+    stay.
+    """
     more = ('fullnameOverride="mine"', 'commonLabels={"team":"a"}')
     before, made = rendered(directory, *ALL), rendered(directory, *ALL, *more)
     assert len(made) == len(before)
@@ -517,7 +543,10 @@ def test_service_supports_ipv4_and_ipv6(directory: Path) -> None:
 
 @pytest.mark.parametrize("alias", ["tapp", "workloads"])
 def test_chart_works_as_a_subchart(directory: Path, alias: str, tmp_path: Path) -> None:
-    """The values enable shards, whose Metacontrollers use the template of another subchart."""
+    """Renders the chart as a dependency of another chart, under its own name or an alias.
+
+    The values enable shards, whose Metacontrollers use the template of another subchart.
+    """
     mother = tmp_path / "mother"
     (mother / "charts").mkdir(parents=True)
     shutil.copytree(directory, mother / "charts" / "tapp")

@@ -1,4 +1,6 @@
-"""Each block of commands in the documentation is run by a test, or listed with a reason."""
+"""Tests that each block of commands in the documentation is run by a test, or listed with a
+reason.
+"""
 
 from __future__ import annotations
 
@@ -25,14 +27,19 @@ RUN = (*ALONE, *TUTORIAL, *BY_HELM, *BY_KUBECTL, *FROM_SOURCE)
 
 
 def test_every_block_is_run_once_or_listed_with_a_reason() -> None:
-    """A block that is not for typing needs a language at its fence: `yaml`, `json` or `text`."""
+    """Each block is in exactly one of the lists in tests/commands.py.
+
+    A block that is not for typing needs a language at its fence: `yaml`, `json` or `text`.
+    """
     accounted = Counter([*RUN, *NOT_HERE])
     assert [name for name, times in accounted.items() if times > 1] == []
     assert {*accounted} == {each.name for each in blocks()}
 
 
 def test_most_blocks_are_run() -> None:
-    """Only blocks that need another machine may be excluded."""
+    """Fewer than half as many blocks are excluded as are run, and tests that a reason names
+    exist.
+    """
     assert len(NOT_HERE) < len(RUN) / 2
     for reason in NOT_HERE.values():
         for path in re.findall(r"tests/[\w/]+\.py", reason):
@@ -40,7 +47,9 @@ def test_most_blocks_are_run() -> None:
 
 
 def test_every_recipe_starts_with_an_existing_example_and_shows_output() -> None:
-    """Each guide has one block of commands."""
+    """Each guide in docs/how-to.md has one block of commands, which begins with `kubectl apply` of
+    an example.
+    """
     recipes = [each for each in blocks() if each.name in RECIPES]
     assert len(recipes) == len(
         re.findall(r"(?m)^## \d+\.", (ROOT / "docs" / "how-to.md").read_text())

@@ -1,4 +1,5 @@
-"""The CRD file: valid for the API server, suitable for old TApps, and with complete texts.
+"""Tests the file of the CRD: valid for the API server, suitable for old TApps, and with complete
+texts.
 
 The CEL rules run only in an API server. Here only their form is checked; end-to-end tests check
 their effect.
@@ -41,7 +42,7 @@ CLIENT_SIDE_APPLY_LIMIT = 256 * 1024
 
 
 def nodes(node: Node, path: str = "") -> Iterator[tuple[str, Node]]:
-    """Yields this schema node and all nodes below it, with their paths."""
+    """Yields this node of the schema and all nodes below it, each with its path."""
     yield path, node
     for name, child in node.get("properties", {}).items():
         yield from nodes(child, f"{path}.{name}")
@@ -78,28 +79,39 @@ def test_check_fails_for_an_outdated_file_and_names_the_command(
 
 
 def test_file_is_a_valid_custom_resource_definition() -> None:
-    """Kubernetes' own schema accepts it, and unknown keys are refused."""
+    """Validates the file strictly with Kubernetes' own schema, which also refuses unknown keys."""
     assert kubernetes_validate.validate(CRD, KUBERNETES, strict=True) == KUBERNETES
 
 
 def test_file_is_small_enough_for_a_client_side_apply() -> None:
-    """`kubectl apply` without --server-side stores the file in an annotation."""
+    """The file takes less than 90% of the largest annotation.
+
+    `kubectl apply` without --server-side stores a copy of the file in an annotation.
+    """
     assert len(json.dumps(CRD, separators=(",", ":"))) < CLIENT_SIDE_APPLY_LIMIT * 0.9
 
 
 def test_argo_cd_uses_server_side_apply() -> None:
-    """The README uses it, too. By default, Argo CD uses client-side apply."""
+    """The CRD has an annotation that makes Argo CD use server-side apply for it.
+
+    By default, Argo CD uses client-side apply, unlike the commands in the README.
+    """
     annotations = CRD["metadata"]["annotations"]
     assert annotations["argocd.argoproj.io/sync-options"] == "ServerSideApply=true"
 
 
 def test_file_has_no_field_that_the_api_server_drops() -> None:
-    """Otherwise Argo CD would apply the file repeatedly (docs/migration.md has a patch)."""
+    """The file does not have `preserveUnknownFields`, which the API server drops.
+
+    Otherwise Argo CD would apply the file repeatedly (docs/migration.md has a patch).
+    """
     assert "preserveUnknownFields" not in CRD["spec"]
 
 
 def test_helm_keeps_the_definition_when_the_chart_is_deleted() -> None:
-    """Deleting the definition would delete all TApps and their pods."""
+    """The CRD has Helm's annotation `keep`, because its deletion would delete all TApps and their
+    pods.
+    """
     assert CRD["metadata"]["annotations"]["helm.sh/resource-policy"] == "keep"
 
 
@@ -107,7 +119,7 @@ def test_helm_keeps_the_definition_when_the_chart_is_deleted() -> None:
 
 
 def test_printer_columns_show_existing_fields() -> None:
-    """The status word is shown only with `-o wide`."""
+    """Each column of `kubectl get` shows a field of the schema; the status word needs `-o wide`."""
     columns = VERSION["additionalPrinterColumns"]
     shown = [column["name"] for column in columns if not column.get("priority")]
     assert shown == ["Ready", "Updated", "Available", "Reason", "Age"]
@@ -143,7 +155,11 @@ def test_schema_does_not_use_a_keyword_that_structural_schemas_forbid(keyword: s
 
 
 def test_only_maps_that_server_side_apply_can_empty_are_nullable() -> None:
-    """A map whose last entry is removed becomes null; all other nulls are pruned."""
+    """Lists the fields that may be null: maps, because a map whose last entry is removed becomes
+    null.
+
+    The API server prunes all other nulls.
+    """
     assert [path for path, node in ALL_NODES if "nullable" in node] == [
         ".spec.templatePool",
         ".spec.templates",
@@ -165,7 +181,9 @@ def test_every_node_has_a_type_or_accepts_anything() -> None:
 
 
 def test_every_type_is_complete() -> None:
-    """Arrays have items, and an object has either properties or a type of its values."""
+    """Each array has the type of its items, and each object has either properties or a type of its
+    values.
+    """
     for path, node in ALL_NODES:
         kind = node.get("type", "object")
         assert kind in {"object", "array", "string", "integer", "number", "boolean"}, path
@@ -175,9 +193,10 @@ def test_every_type_is_complete() -> None:
 
 
 def test_only_replicas_and_the_observed_generation_have_defaults() -> None:
-    """A default in a template would restart pods, and would fix today's meaning.
+    """Lists the fields with a default: `spec.replicas`, and `status.observedGeneration`.
 
-    The observed generation of -1 shows that no sync has happened yet.
+    A default in a template would restart pods, and would fix today's meaning. The observed
+    generation of -1 shows that no sync has happened yet.
     """
     found = [path for path, node in ALL_NODES if "default" in node]
     assert found == [".spec.replicas", ".status", ".status.observedGeneration"]
@@ -187,7 +206,9 @@ def test_only_replicas_and_the_observed_generation_have_defaults() -> None:
 
 
 def test_keys_of_map_lists_are_required_in_their_items() -> None:
-    """The API server refuses a list of type `map` without that."""
+    """The keys of each list of type `map` are required fields; otherwise the API server refuses the
+    CRD.
+    """
     for path, node in ALL_NODES:
         if node.get("x-kubernetes-list-type") == "map":
             keys = node["x-kubernetes-list-map-keys"]
@@ -195,7 +216,10 @@ def test_keys_of_map_lists_are_required_in_their_items() -> None:
 
 
 def test_lists_whose_keys_may_repeat_are_not_map_lists() -> None:
-    """Ports may repeat a number and variables a name, so a map list would refuse valid pods."""
+    """Lists the fields that are lists of type `map`.
+
+    Ports may repeat a number and variables a name, so a map list would refuse valid pods.
+    """
     keyed = {
         path.rsplit(".", maxsplit=1)[-1]
         for path, node in ALL_NODES
@@ -205,7 +229,9 @@ def test_lists_whose_keys_may_repeat_are_not_map_lists() -> None:
 
 
 def test_spec_and_status_prune_unknown_fields() -> None:
-    """Only templates, the selector and metadata keep unknown fields, so typos are errors."""
+    """Only templates, the selector and metadata keep unknown fields, so that typos elsewhere are
+    errors.
+    """
     open_paths = {
         path for path, node in ALL_NODES if node.get("x-kubernetes-preserve-unknown-fields")
     }
@@ -229,7 +255,11 @@ def test_metadata_of_templates_are_not_pruned(template: str) -> None:
 
 
 def test_only_spec_template_has_descriptions_of_its_fields() -> None:
-    """`kubectl explain tapp.spec.template` shows them; in the pool they would only take space."""
+    """The fields of `spec.template` have descriptions, and those of the pool have none.
+
+    `kubectl explain tapp.spec.template` shows the descriptions; in the pool they would only take
+    space.
+    """
     template, pool = SPEC["properties"]["template"], SPEC["properties"]["templatePool"]
     assert not any("description" in node for _, node in nodes(pool["additionalProperties"]))
     container = template["properties"]["spec"]["properties"]["containers"]["items"]
@@ -250,7 +280,7 @@ def test_only_spec_template_has_descriptions_of_its_fields() -> None:
     ids=["two sentences", "no period", "abbreviation", "two lines"],
 )
 def test_summary_is_the_first_sentence(text: str, first: str) -> None:
-    """Texts are cut after a sentence, not after an abbreviation."""
+    """A field's description is cut after its first sentence, but not after an abbreviation."""
     assert first_sentence(text) == first
 
 
@@ -258,7 +288,9 @@ def test_summary_is_the_first_sentence(text: str, first: str) -> None:
 
 
 def as_json_schema(node: Node) -> Node:
-    """Returns the node as a JSON schema, without keywords that only Kubernetes knows."""
+    """Returns a node of the schema as a JSON schema, without keywords that only Kubernetes
+    knows.
+    """
     if node.get("x-kubernetes-int-or-string"):
         return {"type": ["integer", "string"], **{k: node[k] for k in node if k == "pattern"}}
     said = {"type", "enum", "pattern", "minimum", "maximum", "required", "minLength", "maxLength"}
@@ -276,7 +308,7 @@ def as_json_schema(node: Node) -> Node:
 
 
 def without_nulls(value: Any) -> Any:
-    """Returns the value as the API server validates it, without null fields of objects."""
+    """Returns the value as the API server validates it: without null fields of objects."""
     if isinstance(value, dict):
         return {key: without_nulls(item) for key, item in value.items() if item is not None}
     return [without_nulls(item) for item in value] if isinstance(value, list) else value
@@ -286,7 +318,9 @@ VALIDATOR = jsonschema.Draft202012Validator(as_json_schema(OPENAPI))
 
 
 def problems(spec: Node) -> list[str]:
-    """Returns the paths at which the schema refuses a TApp with this spec."""
+    """Returns the JSON paths at which the schema refuses a TApp with this spec; empty if it is
+    accepted.
+    """
     document = {"apiVersion": "apps.tkestack.io/v1", "kind": "TApp", "spec": without_nulls(spec)}
     return [error.json_path for error in VALIDATOR.iter_errors(document)]
 
@@ -296,7 +330,7 @@ def with_volume(**source: Any) -> Node:
 
 
 def with_container(**fields: Any) -> Node:
-    """Returns a spec whose only container has these fields."""
+    """Returns a spec whose template has a single container with these fields."""
     return {"template": {"spec": {"containers": [{"name": "main", **fields}]}}}
 
 
@@ -419,7 +453,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("spec", ACCEPTED.values(), ids=ACCEPTED.keys())
 def test_schema_accepts_valid_and_old_specs(spec: Node) -> None:
-    """Specs that ran under the old controller, and fields of valid pods, are not refused."""
+    """The schema accepts specs that ran under the old controller, and fields of valid pods."""
     assert problems(spec) == []
 
 
@@ -433,7 +467,7 @@ EXAMPLES = sorted((ROOT / "examples").rglob("*.yaml"))
 
 @pytest.mark.parametrize("file", EXAMPLES, ids=[file.stem for file in EXAMPLES])
 def test_examples_match_the_schema(file: Path) -> None:
-    """No field of an example would be pruned."""
+    """The schema accepts each example without pruning any field."""
     for document in yaml.load_all(file.read_text(encoding="utf-8"), yaml.CSafeLoader):
         if document and document.get("kind") == "TApp":
             assert problems(document["spec"]) == []
@@ -445,7 +479,10 @@ RULES = [(path, rule) for path, node in ALL_NODES for rule in node.get(rules.KEY
 
 
 def test_each_rule_is_at_the_field_that_it_checks() -> None:
-    """The API server skips a rule while its field does not change."""
+    """Lists the paths of all CEL rules.
+
+    The API server skips a rule while the field at its path does not change.
+    """
     assert [path for path, _ in RULES] == [
         *[""] * 2,
         *[".spec"] * 4,
@@ -465,7 +502,10 @@ def test_each_rule_is_at_the_field_that_it_checks() -> None:
 
 
 def test_rules_about_several_fields_compare_with_the_old_object() -> None:
-    """Otherwise an invalid TApp could not be edited at all. The rules apply to creations, too."""
+    """Rules above a single field accept a violation that the old object already has.
+
+    Otherwise an invalid TApp could not be edited at all. The rules apply to creations, too.
+    """
     for path, rule in RULES:
         if path in {"", ".spec", ".spec.templatePool.*", ".spec.templates", ".spec.statuses"}:
             assert "oldSelf.hasValue()" in rule["rule"]
@@ -482,7 +522,9 @@ def test_each_rule_has_a_message_and_names_its_field() -> None:
 
 
 def test_only_the_status_killed_is_accepted_in_statuses() -> None:
-    """The service would ignore a typo such as `killed`."""
+    """The rule for `spec.statuses` accepts `Killed` only, because the service would ignore a
+    typo.
+    """
     (rule,) = [rule for path, rule in RULES if path == ".spec.statuses.*"]
     assert rule["rule"] == f"self == '{InstanceStatus.KILLED}'"
     assert f'"{InstanceStatus.KILLED}"' in rule["message"]
@@ -508,7 +550,7 @@ MODELS: list[tuple[type[BaseModel], Node]] = [
 
 
 def unset(value: Any) -> str:
-    """Returns how the schema describes a default: `Unset: true`."""
+    """Returns the text with which a description states a default, for example `Unset: true`."""
     return "Unset: " + (str(value).lower() if isinstance(value, bool) else str(value))
 
 
@@ -534,7 +576,10 @@ OWN_WORDS = {
 
 @pytest.mark.parametrize(("kind", "node"), MODELS, ids=[kind.__name__ for kind, _ in MODELS])
 def test_kubectl_explain_shows_every_default(kind: type[BaseModel], node: Node) -> None:
-    """Only the hook service knows these defaults."""
+    """The description of each field with a default in the service ends with this default.
+
+    Only the service knows these defaults; the API server does not apply them.
+    """
     for name, field in kind.model_fields.items():
         alias = field.alias or name
         described = node["properties"][alias]
@@ -547,7 +592,7 @@ def test_kubectl_explain_shows_every_default(kind: type[BaseModel], node: Node) 
 
 
 def condition_types() -> Iterator[str]:
-    """Yields the type of every condition that the code can set."""
+    """Yields the type of each condition that the code can set, once or several times."""
     for module in (findings, kstatus, refusals, mistakes):
         for node in ast.walk(ast.parse(Path(module.__file__).read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") in MAKERS and node.args:
@@ -606,7 +651,9 @@ def test_status_has_exactly_the_documented_fields() -> None:
 
 
 def test_conditions_have_the_fields_of_kubernetes_conditions() -> None:
-    """Tools that read metav1.Condition need all of them."""
+    """The schema of conditions has the fields of metav1.Condition, because tools need all of
+    them.
+    """
     conditions = STATUS["properties"]["conditions"]["items"]["properties"]
     assert set(conditions) == {
         "type",
@@ -640,7 +687,10 @@ SYNCED = {
 
 @pytest.mark.parametrize("spec", SYNCED.values(), ids=SYNCED.keys())
 def test_written_status_matches_the_schema(spec: Node) -> None:
-    """A field that is pruned would cause a status write at every sync."""
+    """The status that a sync returns has only fields of the schema.
+
+    A field that is pruned would cause a status write at every sync.
+    """
     metadata = {"name": "t", "namespace": "n", "uid": "u", "generation": 1}
     pod = {
         "apiVersion": "v1",

@@ -1,4 +1,4 @@
-"""Numbers are read only in ASCII digits, everywhere: `٣` is not the number 3."""
+"""Tests that numbers are read only in ASCII digits, everywhere: `٣` is not the number 3."""
 
 import ast
 import re
@@ -134,7 +134,10 @@ INPUTS: dict[str, Callable[[str], Any]] = {
 
 @pytest.mark.parametrize("outcome", INPUTS.values(), ids=INPUTS)
 def test_digit_of_another_script_is_no_number(outcome: Callable[[str], Any]) -> None:
-    """Such a text is refused or ignored like any other word."""
+    """Passes the digit 3 in several scripts to each input that reads a number.
+
+    Each of them is refused or ignored like any word, unlike the ASCII digit.
+    """
     word = outcome("é")
     assert word != outcome("3")
     assert {name: outcome(three) for name, three in THREES.items()} == dict.fromkeys(THREES, word)
@@ -150,7 +153,7 @@ def test_quantity_in_other_digits_is_left_to_the_api_server() -> None:
 
 
 def _reads(tree: ast.AST) -> Iterator[str]:
-    """Yields the places in a file's code that accept digits of any script."""
+    """Yields line and code of the places in a file that accept digits of any script."""
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
             continue
@@ -167,7 +170,9 @@ def _reads(tree: ast.AST) -> Iterator[str]:
 
 @pytest.mark.parametrize("package", ["tapp", "hooks", "kubectl_tapp", "crds", "simulator"])
 def test_only_one_module_reads_digits(package: str) -> None:
-    r"""`isdigit` and the like are for `tapp/words/digits.py`; `\d` never means all scripts."""
+    r"""Only `tapp/words/digits.py` uses `isdigit` and the like, and no `\d` accepts digits of all
+    scripts.
+    """
     found = [
         f"{path.relative_to(ROOT)}:{each}"
         for path in sorted((ROOT / package).rglob("*.py"))

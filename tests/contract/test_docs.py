@@ -1,4 +1,6 @@
-"""The documentation is true: names in it exist, and settings, metrics and conditions are in it."""
+"""Tests that the documentation is true: names in it exist, and settings, metrics and conditions are
+in it.
+"""
 
 import ast
 import inspect
@@ -57,7 +59,7 @@ pages = pytest.mark.parametrize("page", PAGES, ids=[page.name for page in PAGES]
 
 
 def targets() -> set[str]:
-    """Returns every target of the Makefile and of the files that it includes."""
+    """Returns the names of all targets of the Makefile and of the files that it includes."""
     files = [ROOT / "Makefile", *ROOT.glob("tests/*/*.mk")]
     return {
         name for file in files for name in re.findall(r"^([a-z0-9-]+):", text(file), re.MULTILINE)
@@ -98,7 +100,9 @@ def test_every_path_of_the_repository_on_a_page_exists(page: Path) -> None:
 
 
 def test_every_heading_that_code_refers_to_exists() -> None:
-    """A docstring or comment refers to it like `docs/design.md, "The budget" and "Time"`."""
+    """Looks in all code for references such as `docs/design.md, "The budget"`, and for their
+    headings.
+    """
     places = [*ROOT.glob("*.py"), *(path for top in CODE for path in (ROOT / top).rglob("*.py"))]
     assert len(places) > len(CODE)
     for place in places:
@@ -121,7 +125,9 @@ def test_every_page_is_linked_from_the_readme() -> None:
 
 
 def unpublished(directory: Path) -> bool:
-    """True if a kustomization has the Deployment with an image that is in no registry."""
+    """Returns True if a kustomization installs the service with the image of the base, which is in
+    no registry.
+    """
     kustomization = yaml.safe_load(text(directory / "kustomization.yaml"))
     if "images" in kustomization:
         return False
@@ -145,7 +151,10 @@ def test_no_command_installs_an_unpublished_image() -> None:
 
 
 def test_migration_steps_are_in_the_right_order() -> None:
-    """In any other order, Metacontroller would release every pod."""
+    """The commands on the migration page have a fixed order.
+
+    In any other order, Metacontroller would release every pod.
+    """
     markdown = section(ROOT / "docs" / "migration.md", "Steps")
     found = re.findall(r"(?m)^ *((?:kubectl|python3) .*?)(?: +#.*)?$", markdown)
     steps = [line for line in found if "wait" not in line and "get pods" not in line]
@@ -224,7 +233,7 @@ CONDITIONS = {*Reason} - {*OF_DECISIONS} | BOTH
 
 
 def constants(module: Any) -> Iterator[str]:
-    """Yields CamelCase strings in the code of a module: types of conditions, and reasons."""
+    """Yields the strings in CamelCase in a module's code: types of conditions, and reasons."""
     for node in ast.walk(ast.parse(Path(module.__file__).read_text(encoding="utf-8"))):
         value = node.value if isinstance(node, ast.Constant) else None
         if isinstance(value, str) and WORD.fullmatch(value):
@@ -232,7 +241,7 @@ def constants(module: Any) -> Iterator[str]:
 
 
 def findings() -> Iterator[tuple[str, str]]:
-    """Yields (type, reason) of every condition that is a refusal."""
+    """Yields the type and the reason of each condition that is a refusal."""
     for module in (refusals, mistakes):
         for node in ast.walk(ast.parse(Path(module.__file__).read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "refused":
@@ -246,7 +255,9 @@ def test_documented_table_of_conditions_is_the_checked_one() -> None:
 
 
 def test_documented_table_of_other_tools_is_the_checked_one() -> None:
-    """tests/scenarios/test_waiting_tools.py checks it."""
+    """The table in docs/monitoring.md equals `WAITED`, which tests/scenarios/test_waiting_tools.py
+    checks.
+    """
     documented = [tuple(cells) for cells in rows(section(WATCH, "Waiting, and other tools"))]
     assert documented == list(WAITED)
 
@@ -290,7 +301,9 @@ def test_table_of_decision_reasons_is_that_of_the_code() -> None:
 
 
 def test_rules_have_the_same_numbers_in_code_and_design() -> None:
-    """The numbers are in the first column of the table, and in a comment above each rule."""
+    """The rules of `judge` have the same numbers in the comments of the code and in the table of
+    docs/design.md.
+    """
     table = section(DESIGN, "Verdicts")
     numbers = [cells[0] for cells in rows(table) if cells[0].isdigit()]
     code = re.findall(r"^    # (\d+)\. ", inspect.getsource(judge.judge), re.MULTILINE)
@@ -301,7 +314,9 @@ def test_rules_have_the_same_numbers_in_code_and_design() -> None:
 
 
 def blocks(kind: str) -> list[tuple[str, Any]]:
-    """Returns (text after the kind, JSON) of the fenced blocks of docs/endpoints.md."""
+    """Returns the fenced JSON blocks of one kind in docs/endpoints.md: the text after the kind, and
+    the JSON.
+    """
     found = re.findall(rf"```json {kind} ?(\S*)\n(.*?)```", text(PROTOCOL), re.DOTALL)
     return [(rest, json.loads(body)) for rest, body in found]
 
@@ -328,7 +343,7 @@ def test_documented_endpoints_are_those_of_the_service() -> None:
 
 
 def test_worked_example_of_the_design_is_correct() -> None:
-    """Replays the rows of the table in docs/design.md (promise P2)."""
+    """Replays each row of the table in docs/design.md, and compares the decisions (promise P2)."""
     table = rows(section(DESIGN, "A worked example"))
     world = settled(
         replicas=6,

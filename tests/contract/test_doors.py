@@ -1,4 +1,4 @@
-"""Access to the service on a real gunicorn with bearer tokens, TLS and mTLS."""
+"""Tests access to the service on a real gunicorn with bearer tokens, TLS and mTLS."""
 
 import http.client
 import json
@@ -20,9 +20,9 @@ PROBES = ("/healthz", "/readyz", "/version", "/metrics")
 
 
 def status_with_token(service: Service, token: str | None, path: str = "/sync") -> int:
-    """Returns the status of a request with this token.
+    """Returns the status code of a request with this bearer token; None sends no token.
 
-    Checks that an error reveals no secret, too.
+    Checks in addition that an error reveals no secret.
     """
     headers = {} if token is None else {"Authorization": f"Bearer {token}"}
     code, answer = service.call("POST", path, BODY, **headers)
@@ -38,7 +38,7 @@ def status_with_token(service: Service, token: str | None, path: str = "/sync") 
 
 @pytest.fixture(scope="module")
 def token(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A file with a token, like one of a mounted Secret."""
+    """Returns a file with a token, like one of a mounted Secret."""
     path = tmp_path_factory.mktemp("secret") / "token"
     path.write_text(OLD + "\n")
     return path
@@ -86,7 +86,10 @@ def test_token_can_be_rotated_and_stays_valid_if_the_file_is_lost(
 def test_token_with_other_characters_than_ascii_is_compared_as_utf_8(
     guarded: Service, token: Path
 ) -> None:
-    """Metacontroller and curl send the bytes of the file."""
+    """A token in the file with the letter é is accepted if the client sends the file's bytes.
+
+    Metacontroller and curl do that.
+    """
     token.write_bytes("g\u00e9heim-7c1e".encode())
     try:
         assert status_with_token(guarded, "g\u00e9heim-7c1e".encode().decode("latin-1")) == 200
@@ -108,7 +111,9 @@ def test_log_has_no_token(guarded: Service) -> None:
 def test_service_does_not_start_without_a_token_in_its_file(
     tmp_path: Path, content: str | None
 ) -> None:
-    """Otherwise the service would run without protection."""
+    """A missing, empty or blank token file is an error at the start; otherwise there would be no
+    protection.
+    """
     path = tmp_path / "token"
     if content is not None:
         path.write_text(content)
@@ -125,7 +130,10 @@ def test_service_does_not_start_without_a_token_in_its_file(
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Files of a temporary CA for a server and a client, and those of a CA that nobody trusts."""
+    """Returns file name -> path for keys and certificates of a server and a client.
+
+    Those of `ours` are issued by a CA that the tests trust, those of `theirs` by another one.
+    """
     folder = tmp_path_factory.mktemp("pki")
     for name, ca in (("ours", trustme.CA()), ("theirs", trustme.CA())):
         ca.cert_pem.write_to_path(folder / f"{name}.ca")
@@ -140,7 +148,10 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 def client_context(
     files: dict[str, str], ca: str = "ours", client: str | None = None
 ) -> ssl.SSLContext:
-    """Returns the TLS context of a client that trusts this CA, with or without a certificate."""
+    """Returns the TLS context of a client that trusts the CA `ca`.
+
+    `client` names the CA that has issued the client's certificate; None for a client without one.
+    """
     made = ssl.create_default_context(cafile=files[f"{ca}.ca"])
     if client is not None:
         made.load_cert_chain(files[f"{client}.client"])
@@ -168,7 +179,7 @@ def mtls(files: dict[str, str]) -> Iterator[Service]:
 
 
 def status_through(service: Service, trust: ssl.SSLContext) -> int:
-    """Returns the status of a request with another TLS context."""
+    """Returns the status code of a request with this TLS context."""
     connection = http.client.HTTPSConnection(HOST, service.port, timeout=60, context=trust)
     try:
         connection.request("POST", "/sync", BODY, {"Content-Type": "application/json"})
@@ -206,7 +217,10 @@ def test_renewed_certificate_is_used_without_a_restart(tls: Service, files: dict
 
 
 def test_tls_before_1_2_is_refused(tls: Service, files: dict[str, str]) -> None:
-    """Metacontroller supports TLS 1.2 and newer."""
+    """A client with TLS 1.2 is served, and one with TLS 1.1 is refused.
+
+    Metacontroller supports TLS 1.2 and newer.
+    """
     modern = client_context(files)
     modern.minimum_version = ssl.TLSVersion.TLSv1_2
     assert status_through(tls, modern) == 200

@@ -1,4 +1,4 @@
-"""The documentation of Events is true."""
+"""Tests that the documentation of Events is true."""
 
 from hooks.service.events import Outcome
 from tapp.answer.events import EventReason

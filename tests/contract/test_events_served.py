@@ -1,4 +1,4 @@
-"""Events of the shipped service: gunicorn with two workers, and its end."""
+"""Tests the Events of the shipped service: gunicorn with two workers, and its end."""
 
 import json
 import os
@@ -24,7 +24,7 @@ def api(tmp_path: Path) -> Iterator[ApiServer]:
 
 @pytest.fixture
 def served(api: ApiServer, tmp_path: Path) -> Iterator[Service]:
-    """The service with two workers and Events enabled."""
+    """Yields the service with two workers, which writes Events to the fake API server."""
     account = str(tmp_path / "account")
     with Service(TAPP_EVENTS="true", TAPP_EVENTS_ACCOUNT=account, **api.environ) as service:
         yield service

@@ -1,7 +1,8 @@
-"""Every regular expression takes linear time for any text.
+"""Tests that each regular expression takes linear time for any text.
 
-Four rules ensure that for each expression in the product. A pattern of the CRD only has to have
-anchors, because the API server's engine does not backtrack.
+Four rules ensure that for each expression in the product: no repeat in a repeat, no repeat after a
+repeat, no alternatives in a repeat, and an anchor if the expression is searched. A pattern of the
+CRD only has to have anchors, because the API server's engine does not backtrack.
 """
 
 import ast
@@ -31,13 +32,19 @@ EXCEPT = {
     "kubectl_tapp/cluster/kubectl.py:_CONFLICTS": "the first match takes all that follows",
     "kubectl_tapp/decide/refused.py:_CHILD_REFUSED": "an Event has at most 1,024 characters",
 }
-"""Expressions that break a rule, with the reason why they are harmless."""
+"""Expressions that break a rule, and why they take linear time all the same."""
 _REPEATS = (ops.MAX_REPEAT, ops.MIN_REPEAT, ops.POSSESSIVE_REPEAT)
 _Nodes = Sequence[tuple[Any, Any]]
 
 
 class Expression(NamedTuple):
-    """An expression with its place, and whether it has to match a whole text."""
+    """A regular expression of the product.
+
+    Attributes:
+        where: the file and the variable or line.
+        pattern: the compiled expression.
+        whole: True if the expression has to match a whole text, and is not searched in it.
+    """
 
     where: str
     pattern: "re.Pattern[Any]"
@@ -79,14 +86,18 @@ EXPRESSIONS = list(_expressions())
 
 
 def parsed(pattern: "re.Pattern[Any]") -> list[Any]:
-    """Returns the parts of an expression, in order."""
+    """Returns the parts into which Python's parser splits an expression, in order."""
     text = pattern.pattern
     text = text.decode("latin-1") if isinstance(text, bytes) else text
     return list(_parser.parse(text, pattern.flags & ~re.UNICODE))
 
 
 def broken_rules(nodes: _Nodes, inside: Any = None) -> Iterator[str]:
-    """Yields which of the rules 1 to 3 an expression breaks; `inside` is the repeat around it."""
+    """Yields which of the first three rules an expression breaks.
+
+    `nodes` are its parts, and `inside` is the kind of the repeat around them; None outside of
+    repeats.
+    """
     open_end = False  # True after a repeat that nothing mandatory follows
     for op, value in nodes:
         if op in _REPEATS and value[1] > MANY:
@@ -126,7 +137,11 @@ def _has_open_end(nodes: _Nodes, *, before: bool) -> bool:
 
 
 def is_searched_without_anchor(nodes: _Nodes) -> bool:
-    """True if an expression without an anchor has a repeat, so that each position may cost much."""
+    """Returns True if a search for these parts may cost much at each position of a text.
+
+    This is so if they have a repeat, no anchor at the beginning, and no first character that ends
+    the repeat.
+    """
     if nodes[0][0] is ops.AT:
         return False
     begin = [chr(value) for _, value in takewhile(lambda node: node[0] is ops.LITERAL, nodes)]
@@ -152,7 +167,10 @@ def _repeats(nodes: _Nodes) -> Iterator[_Nodes]:
 
 
 def all_broken_rules(pattern: "re.Pattern[Any]", *, whole: bool) -> list[str]:
-    """Returns the rules that an expression breaks."""
+    """Returns the names of the rules that an expression breaks.
+
+    `whole` is True if the expression has to match a whole text.
+    """
     nodes = parsed(pattern)
     found = list(broken_rules(nodes))
     if not whole and is_searched_without_anchor(nodes):
@@ -162,7 +180,10 @@ def all_broken_rules(pattern: "re.Pattern[Any]", *, whole: bool) -> list[str]:
 
 @pytest.mark.parametrize("found", EXPRESSIONS, ids=[found.where for found in EXPRESSIONS])
 def test_expression_cannot_backtrack(found: Expression) -> None:
-    """An expression that backtracks has once blocked a worker for half a minute."""
+    """Each expression of the product keeps the four rules, unless `EXCEPT` has a reason.
+
+    An expression that backtracks has once blocked a worker for half a minute.
+    """
     found_rules = all_broken_rules(found.pattern, whole=found.whole)
     assert bool(found_rules) == (found.where in EXCEPT), found_rules
 
@@ -199,7 +220,8 @@ def _patterns(schema: Any, path: str) -> Iterator[tuple[str, str]]:
 
 
 def test_each_pattern_of_the_crd_has_anchors() -> None:
-    """The API server searches a pattern anywhere in a text.
+    """Each pattern of the CRD begins with `^` and ends with `$`, because the API server searches
+    it.
 
     Without anchors, an alternative would accept every text that contains a placeholder.
     """
@@ -213,7 +235,9 @@ def test_each_pattern_of_the_crd_has_anchors() -> None:
 
 
 def test_all_expressions_are_module_constants_or_arguments_of_a_call() -> None:
-    """The checks of this file find only such expressions."""
+    """No function of the product compiles an expression, except for one, because this file checks
+    only others.
+    """
     assert len(EXPRESSIONS) > 30
     for package in PACKAGES:
         for path in (ROOT / package).rglob("*.py"):

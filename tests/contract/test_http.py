@@ -1,4 +1,6 @@
-"""HTTP of the hooks: methods, content types, limits, tokens and probes (docs/endpoints.md)."""
+"""Tests HTTP of the hooks: methods, content types, limits, tokens and probes
+(docs/endpoints.md).
+"""
 
 import json
 import logging
@@ -83,7 +85,7 @@ def test_body_above_the_limit_is_refused(path: str, more: int) -> None:
 
 
 def call(hooks: Any, header: str | None, path: str = "/sync") -> Any:
-    """Sends a request with an Authorization header."""
+    """Sends a valid request with this Authorization header; None sends no header."""
     headers = {} if header is None else {"Authorization": header}
     body = json.dumps(good()).encode()
     return hooks.post(path, data=body, content_type="application/json", headers=headers)
@@ -91,7 +93,7 @@ def call(hooks: Any, header: str | None, path: str = "/sync") -> Any:
 
 @pytest.fixture
 def token_file(tmp_path: Path) -> Path:
-    """A file with one token."""
+    """Returns a file with one token."""
     path = tmp_path / "token"
     path.write_text("s3cret-old\n")
     return path
@@ -137,7 +139,10 @@ def test_probes_need_no_token(token_file: Path) -> None:
 def test_token_with_other_characters_than_ascii_is_accepted_in_both_encodings(
     token_file: Path, coding: str
 ) -> None:
-    """The file is UTF-8, and a server shows the bytes of the header as Latin-1."""
+    """A token with the letter é is accepted if the client sends it as UTF-8 or as Latin-1.
+
+    The token file is UTF-8, and a WSGI server shows the bytes of a header as Latin-1.
+    """
     token_file.write_bytes("g\u00e9heim".encode())
     hooks = client(auth_token_file=token_file)
     shown = "Bearer g\u00e9heim".encode(coding).decode("latin-1")
@@ -265,7 +270,10 @@ def test_metrics_count_requests_by_hook_and_code() -> None:
 
 
 def test_metric_counts_a_request_while_it_is_decided() -> None:
-    """The service can be scaled by this metric."""
+    """The metric of requests in flight is one higher during a decision, and as before after it.
+
+    The service can be scaled by this metric.
+    """
 
     def in_flight() -> float:
         text = CLIENT.get("/metrics").data.decode()
@@ -291,7 +299,7 @@ LONG = "x" * 1_000_000
 
 
 def logged(hooks: Any, *requests: tuple[str, Any]) -> list[str]:
-    """Returns the log lines of these requests."""
+    """Sends documents to endpoints, and returns the log lines of these requests."""
     logger, lines = logging.getLogger("tapp.hooks"), list[str]()
     handler = logging.Handler()
     handler.emit = lambda record: lines.append(JsonFormatter().format(record))  # type: ignore[method-assign]
@@ -327,7 +335,10 @@ def test_log_lines_are_short_although_the_request_is_long(path: str, document: A
 
 
 def test_log_line_of_a_traceback_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A traceback may end with a text of the request."""
+    """Raises an exception whose text has a million characters; the log line has less than 50,000.
+
+    A traceback may end with a text of the request.
+    """
 
     def bug(*_arguments: Any) -> None:
         raise ValueError(LONG)

@@ -1,4 +1,6 @@
-"""Any request to any endpoint gets a valid JSON response, and the process stays healthy (P7)."""
+"""Tests that any request to any endpoint gets a valid JSON response, and the process stays healthy
+(P7).
+"""
 
 import json
 from collections.abc import Iterator
@@ -88,7 +90,9 @@ def test_field_of_ten_megabytes_is_processed_or_refused() -> None:
 
 
 def put(document: Document, path: tuple[str, ...], value: Any) -> Document:
-    """Returns the document with one value replaced; `...` removes the value."""
+    """Sets the value at a path in the document, and returns the document; `...` removes the
+    value.
+    """
     inner: Any = document
     for key in path[:-1]:
         inner = inner[key]
@@ -201,7 +205,10 @@ SPEC = ("parent", "spec")
 def test_invalid_spec_is_refused_with_its_field(
     hook: str, path: tuple[str, ...], value: Any, where: str
 ) -> None:
-    """Metacontroller keeps all children after a 4xx, and shows the error on the TApp."""
+    """An invalid spec gets 400 with the path of the field.
+
+    Metacontroller keeps all children after a 4xx, and shows the error on the TApp.
+    """
     assert check_error(post(hook, put(good(), path, value)), 400)["path"].startswith(where)
 
 
@@ -237,7 +244,9 @@ JSON = st.recursive(
 
 
 def paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """Returns the paths of all values in a document."""
+    """Returns the paths of all values in a document, beginning with the path of the document
+    itself.
+    """
     items: Any = ()
     if isinstance(value, dict):
         items = value.items()
@@ -254,7 +263,11 @@ PLACES = [path for path in paths(good()) if path and path[0] in READ]
 def test_random_value_anywhere_in_a_request_is_processed_or_refused(
     path: tuple[Any, ...], value: Any
 ) -> None:
-    """The response is never a 200 with fewer children, and an error is a short JSON document."""
+    """Replaces any value of a valid request by a random one, and sends the request to each
+    endpoint.
+
+    The response is never a 200 with fewer children, and an error is a short JSON document.
+    """
     document = put(good(), path, value)
     for hook in HOOKS:
         response = post(hook, document)
@@ -268,7 +281,8 @@ def test_random_value_anywhere_in_a_request_is_processed_or_refused(
 
 
 def typed(schema: Document, path: tuple[str, ...] = SPEC) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Yields each field of the spec with its type in the CRD, without fields of Kubernetes itself.
+    """Yields the path and the type of each field of the spec in the CRD, without fields of
+    Kubernetes itself.
 
     In a map, the entry "0" represents all entries.
     """
@@ -295,7 +309,11 @@ OTHERS = (True, 0, 1, 1.0, 1.5, "", "1", "true", "Retain", [], [1], {}, {"0": 1}
 
 @pytest.mark.parametrize(("path", "kind"), FIELDS, ids=[".".join(path[1:]) for path, _ in FIELDS])
 def test_value_of_another_type_is_refused_at_its_field(path: tuple[str, ...], kind: str) -> None:
-    """This holds for a TApp that is older than the CRD, too."""
+    """Sets each field of the spec to values of other types: each gets 400 with the path of the
+    field.
+
+    A TApp that is older than the CRD may have such values.
+    """
     for value in (each for each in OTHERS if type(each) is not TYPES[kind]):
         document = good()
         inner = document

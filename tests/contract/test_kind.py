@@ -1,4 +1,6 @@
-"""`make kind`, with substitutes for docker, kind, kubectl and helm: its commands and its output."""
+"""Tests `make kind` with substitutes for docker, kind, kubectl and helm: its commands and its
+output.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,13 @@ if [ -s refused ] && echo "$call" | grep -qf refused; then echo "it cannot be do
 
 
 class Machine:
-    """The directory of the substitutes, with their calls and the calls that have to fail."""
+    """A directory with substitutes for the tools, which store their calls and fail if the test says
+    so.
+
+    Attributes:
+        place: the directory; its file `refused` has patterns of calls that fail.
+        bin: the directory with the substitutes, which is the only one on PATH.
+    """
 
     def __init__(self, place: Path) -> None:
         self.place, self.bin = place, place / "bin"
@@ -46,7 +54,9 @@ class Machine:
             (self.bin / tool).chmod(0o755)
 
     def run(self) -> subprocess.CompletedProcess[str]:
-        """Runs `make kind` on this machine."""
+        """Runs the script of `make kind` with the substitutes, and returns its exit code and
+        output.
+        """
         environment = {**os.environ, "PATH": str(self.bin), "METACONTROLLER_CHART": ""}
         return subprocess.run(
             [SCRIPT, self.place / "build"],
@@ -54,7 +64,7 @@ class Machine:
         )  # fmt: skip
 
     def calls(self) -> list[str]:
-        """Returns the calls since the last time."""
+        """Returns the calls of the substitutes since the last time, and forgets them."""
         found = (self.place / "calls").read_text().splitlines()
         (self.place / "calls").write_text("")
         return found
@@ -62,12 +72,14 @@ class Machine:
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Machine:
-    """A machine with all tools."""
+    """Returns a machine with substitutes for all tools."""
     return Machine(tmp_path / "machine")
 
 
 def test_kind_installs_the_chart_and_an_example_and_can_be_repeated(machine: Machine) -> None:
-    """The second time, it uses the existing cluster."""
+    """Runs `make kind` twice: the first run makes all calls, and the second one uses the existing
+    cluster.
+    """
     done = machine.run()
     assert done.returncode == 0, done.stderr
     first = machine.calls()

@@ -1,4 +1,6 @@
-"""Builds of kustomize: the manifests in another namespace, and TApps."""
+"""Tests builds of kustomize: the manifests in another namespace, and TApps with kustomize's
+features.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ GITOPS = ROOT / "gitops" / "kustomize"
 
 @pytest.fixture(scope="module", autouse=True)
 def on_path() -> Iterator[None]:
-    """Adds kubectl to the PATH."""
+    """Adds kubectl to the PATH for all tests of this file."""
     with tools():
         yield
 
@@ -37,7 +39,11 @@ def on_path() -> Iterator[None]:
 def test_namespace_transformer_moves_the_whole_installation(
     names: tuple[str, ...], tmp_path: Path
 ) -> None:
-    """References move, too: hook URLs, Secrets, certificates, monitors, alerts."""
+    """Builds the manifests for another namespace: the name of the original namespace appears
+    nowhere.
+
+    References move, too: hook URLs, Secrets, certificates, monitors, alerts.
+    """
     for part in ("metacontroller", "crds"):
         shutil.copytree(ROOT / part, tmp_path / part)
     (tmp_path / "crds" / "tapp.yaml").write_text(STUB)
@@ -64,12 +70,12 @@ def test_namespace_transformer_moves_the_whole_installation(
 
 @pytest.fixture(scope="module")
 def built() -> list[Document]:
-    """The objects of the example."""
+    """Returns the objects of the kustomize example."""
     return build(GITOPS)
 
 
 def test_names_in_a_tapp_are_changed_like_the_objects_themselves(built: list[Document]) -> None:
-    """Generated names and prefixes are supported.
+    """A prefix and generated names reach all references in a TApp.
 
     kustomize must find names in the template, in the template pool, and in other fields.
     """
@@ -97,7 +103,10 @@ def test_patch_of_one_container_keeps_the_other_container(built: list[Document])
 
 
 def test_merge_keys_are_those_of_metacontroller() -> None:
-    """In addition, kustomize needs keys of fields that no in-place update changes."""
+    """The merge keys in the shipped schema for kustomize are those that Metacontroller uses.
+
+    In addition, kustomize needs keys of fields that no in-place update changes.
+    """
 
     def found(value: Any) -> Iterator[str]:
         if isinstance(value, dict):
@@ -111,9 +120,10 @@ def test_merge_keys_are_those_of_metacontroller() -> None:
 
 @pytest.mark.parametrize("kind", ["Deployment", "StatefulSet", "DaemonSet"])
 def test_patches_of_other_kinds_still_work(kind: str, tmp_path: Path) -> None:
-    """The file in `openapi:` replaces kustomize's schemas of all kinds.
+    """Patches one container of a workload of another kind, with the shipped schema in `openapi:`.
 
-    So the shipped file must contain the schemas of these kinds, too.
+    The file in `openapi:` replaces kustomize's schemas of all kinds, so it must contain those of
+    these kinds.
     """
     shutil.copy(GITOPS / "openapi.json", tmp_path)
     containers = [{"name": "main", "image": "a:1"}, {"name": "side", "image": "b:1"}]

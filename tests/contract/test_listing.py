@@ -1,4 +1,6 @@
-"""The origin in the chart and in the plugin, the manifest for krew, and the manual page."""
+"""Tests the files of a release that name its origin: chart, plugin, manifest for krew, manual
+page.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,10 @@ def test_chart_without_a_repository_has_no_urls(tmp_path: Path) -> None:
 
 
 def archive(place: Path, system: str, machine: str, version: str = VERSION) -> Path:
-    """Creates a file with the name of an archive."""
+    """Creates a file with the name of an archive of the plugin, and returns it.
+
+    `system` and `machine` are the platform in the name.
+    """
     file = place / f"kubectl-tapp-{version}-{system}-{machine}.tar.gz"
     file.write_text(f"{system} {machine}")
     return file
@@ -102,7 +107,10 @@ def test_invalid_url_of_the_repository_is_refused(
 
 
 def test_archive_has_only_plain_files_without_an_owner(tmp_path: Path) -> None:
-    """Links would not be unpacked by krew."""
+    """Packs a directory with a link: the archive has the linked file instead, and no owners.
+
+    krew does not unpack links.
+    """
     whole = tmp_path / "whole"
     (whole / "inner").mkdir(parents=True)
     (whole / "kubectl-tapp").write_text("x")

@@ -1,4 +1,4 @@
-"""`make` in a new clone of the repository."""
+"""Tests `make` in a new clone of the repository."""
 
 import ast
 import re
@@ -23,14 +23,16 @@ pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="there is n
 
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
-    """The files that `make` reads, without a virtualenv."""
+    """Returns a directory with the files that `make` reads, without a virtualenv."""
     for file in (ROOT / "Makefile", ROOT / "pyproject.toml", *ROOT.glob("requirements*.txt")):
         shutil.copy(file, tmp_path)
     return tmp_path
 
 
 def make(where: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Runs `make` in a directory."""
+    """Runs `make` in a directory with an almost empty environment, and returns its exit code and
+    output.
+    """
     return subprocess.run(
         ["make", *arguments],
         cwd=where,
@@ -102,7 +104,10 @@ def test_make_installs_everything_that_the_demo_imports() -> None:
 
 @pytest.mark.parametrize("level", ["", "-plugin", "-dev"])
 def test_locked_requirements_have_the_requested_versions_and_hashes(level: str) -> None:
-    """This matters if two files need a package, because one environment gets both."""
+    """The locked requirements have a hash for each package, and the versions of the `.in` file.
+
+    All levels have the same versions, because one environment gets several files.
+    """
     entries = re.split(r"\n(?=\w)", (ROOT / f"requirements{level}.txt").read_text("utf-8"))[1:]
     assert [each for each in entries if "--hash=sha256:" not in each] == []
     locked = pins("\n".join(entries))
@@ -112,5 +117,5 @@ def test_locked_requirements_have_the_requested_versions_and_hashes(level: str) 
 
 
 def pins(text: str) -> dict[str, str]:
-    """Returns the version of each pinned package."""
+    """Returns package name -> version for the pinned packages in a text of requirements."""
     return {name.lower(): found for name, found in re.findall(r"(?m)^([\w-]+)==([^\s;]+)", text)}

@@ -1,4 +1,6 @@
-"""The install manifests: kustomize builds them, Kubernetes accepts them, and their names match."""
+"""Tests the install manifests: kustomize builds them, Kubernetes accepts them, and their names
+match.
+"""
 
 import re
 import shutil
@@ -47,18 +49,20 @@ FILES = sorted(set(INSTALL.rglob("*.yaml")) - {STATE_METRICS, FOR_KUSTOMIZE})
 
 
 def built_in(document: Document) -> bool:
-    """True if Kubernetes itself defines the kind of the object."""
+    """Returns True if Kubernetes itself defines the kind of the object, and not a CRD."""
     return document["apiVersion"].split("/")[0] not in CUSTOM_GROUPS | {vocabulary.GROUP}
 
 
 def environment(documents: list[Document]) -> dict[str, str]:
-    """Returns the environment of the service's container."""
+    """Returns name -> value for the environment variables of the service."""
     (container,) = pod_spec(documents)["containers"]
     return {variable["name"]: variable["value"] for variable in container["env"]}
 
 
 def webhooks(documents: list[Document]) -> dict[str, Document]:
-    """Returns the webhook for each path that a hook has to have."""
+    """Returns the name of each hook -> its webhook in the CompositeController or a
+    DecoratorController.
+    """
     hooks = only(documents, "CompositeController")["spec"]["hooks"]
     found = {name: hook["webhook"] for name, hook in hooks.items()}
     for document in documents:
@@ -70,7 +74,7 @@ def webhooks(documents: list[Document]) -> dict[str, Document]:
 
 @pytest.fixture(params=[*OVERLAYS, "components"])
 def installed(request: pytest.FixtureRequest) -> list[Document]:
-    """The objects of each overlay in turn, and of the base with all components."""
+    """Returns the objects of each overlay in turn, and of the base with all components."""
     if request.param == "components":
         return composed(*COMPONENTS, stub=False)
     return build(INSTALL / request.param)
@@ -81,10 +85,7 @@ def installed(request: pytest.FixtureRequest) -> list[Document]:
 
 @pytest.mark.parametrize("file", FILES, ids=[str(file.relative_to(INSTALL)) for file in FILES])
 def test_each_file_is_valid_for_its_kind(file: Path) -> None:
-    """Whole objects are validated strictly.
-
-    Patches are lists of operations, or name their target.
-    """
+    """Validates each object strictly; patches must be lists of operations, or name their target."""
     for document in yaml.load_all(file.read_text(encoding="utf-8"), yaml.CSafeLoader):
         if isinstance(document, list):
             assert all({"op", "path"} <= set(operation) for operation in document)
@@ -153,7 +154,7 @@ def test_base_has_the_crd_the_service_and_the_registration() -> None:
 
 @pytest.mark.parametrize("overlay", OVERLAYS)
 def test_service_has_no_credentials(overlay: str) -> None:
-    """Promise P10."""
+    """No overlay gives the service an account, a token or egress (promise P10)."""
     assert_no_credentials(build(INSTALL / overlay))
 
 
@@ -164,7 +165,9 @@ def test_no_component_except_events_and_resize_adds_credentials() -> None:
 
 
 def assert_no_credentials(documents: list[Document]) -> None:
-    """Checks that there is no account, no token, no binding, and no egress."""
+    """Checks that the service has no account, no token, no binding, and no egress in the network
+    policy.
+    """
     assert pod_spec(documents)["automountServiceAccountToken"] is False
     assert "serviceAccountName" not in pod_spec(documents)
     assert "ServiceAccount" not in {document["kind"] for document in documents}
@@ -186,7 +189,7 @@ RIGHTS = {
 
 @pytest.mark.parametrize("component", RIGHTS)
 def test_component_adds_an_account_with_a_single_right(component: str) -> None:
-    """Promise P10.
+    """The component gives the service an account with one right, and nothing else (promise P10).
 
     The network policy of the component also allows connections to the API server.
     """
@@ -373,10 +376,11 @@ def test_namespace_enforces_restricted_pods(installed: list[Document]) -> None:
 
 
 def test_pods_are_restricted_and_write_only_to_volumes(installed: list[Document]) -> None:
-    """The directory /tmp is writable because gunicorn needs it.
+    """The pod of the service meets the restricted profile, and only volumes are writable.
 
-    The user is a number in the image, because the kubelet cannot tell whether a name is root. A pod
-    must not set it: OpenShift's restricted-v2 gives each namespace its own IDs.
+    The directory /tmp is writable because gunicorn needs it. The user is a number in the image,
+    because the kubelet cannot tell whether a name is root. A pod must not set it: OpenShift's
+    restricted-v2 gives each namespace its own IDs.
     """
     spec = pod_spec(installed)
     assert spec["securityContext"] == {
@@ -404,7 +408,9 @@ def test_pods_are_restricted_and_write_only_to_volumes(installed: list[Document]
 
 
 def test_pod_of_the_service_is_ready_during_rollouts_and_drains() -> None:
-    """There are two replicas, and time to finish calls."""
+    """There are two replicas, of which one stays, and the grace period is long enough to finish
+    calls.
+    """
     base = build(INSTALL / "base")
     deployment = only(base, "Deployment")["spec"]
     assert deployment["replicas"] == 2
@@ -459,9 +465,10 @@ CALLERS = {
 def test_component_allows_only_pods_of_metacontroller_in(
     order: tuple[str, ...], besides: list[str]
 ) -> None:
-    """Other pods in its namespace and labeled collectors are refused.
+    """The network policy admits pods of Metacontroller only; Prometheus is added by the monitoring
+    component.
 
-    Prometheus is allowed if the monitoring component asks for it.
+    Other pods in Metacontroller's namespace and labeled collectors are refused.
     """
     (rule,) = only(composed(*order), "NetworkPolicy")["spec"]["ingress"]
     first, *others = rule["from"]
@@ -479,7 +486,7 @@ def test_component_allows_only_pods_of_metacontroller_in(
 
 
 def secret_files(documents: list[Document], volume: str) -> tuple[str, set[str]]:
-    """Returns the Secret of a volume, and the paths of its keys in the container."""
+    """Returns the name of the Secret in a volume, and the paths of its keys in the container."""
     (container,) = pod_spec(documents)["containers"]
     (source,) = [
         each["secret"] for each in pod_spec(documents)["volumes"] if each["name"] == volume
@@ -544,7 +551,10 @@ def test_components_configure_token_and_tls_of_every_hook_in_any_order(
 
 
 def test_pod_status_without_the_base_is_refused() -> None:
-    """Without the base, it would not know about the token and TLS of the installation."""
+    """Builds the component pod-status alone, which kustomize refuses.
+
+    Without the base, the component would not know the token and TLS of the installation.
+    """
     command = kustomize()
     if command is None:
         pytest.skip("neither kubectl nor kustomize on PATH")
@@ -556,7 +566,9 @@ def test_pod_status_without_the_base_is_refused() -> None:
 
 
 def test_image_of_the_base_is_a_name_that_nobody_can_publish() -> None:
-    """A pull fails until a user sets the image."""
+    """The image is in the registry `set-the-image.invalid`, so a pull fails until a user sets the
+    image.
+    """
     (container,) = pod_spec(build(INSTALL / "base"))["containers"]
     registry, _, rest = container["image"].partition("/")
     assert registry == "set-the-image.invalid"
@@ -585,7 +597,7 @@ def test_all_components_together_are_a_valid_installation() -> None:
 
 
 class TestMetacontrollerOverlay:
-    """The overlay with Metacontroller, without its remote base."""
+    """Tests the overlay with Metacontroller, without its remote base."""
 
     KUSTOMIZATION: Document = yaml.safe_load((METACONTROLLER / "kustomization.yaml").read_text())
     PATCH: Document = yaml.safe_load((METACONTROLLER / "arguments.yaml").read_text())
@@ -614,7 +626,7 @@ class TestMetacontrollerOverlay:
 
 
 class TestMoreThanOneMetacontroller:
-    """The overlays for a second replica and for a shard."""
+    """Tests the overlays for a second replica and for a shard."""
 
     TWO = INSTALL / "overlays" / "high-availability"
     SHARD = INSTALL / "overlays" / "shard"
@@ -635,7 +647,7 @@ class TestMoreThanOneMetacontroller:
         assert two["spec"]["replicas"] == 2
 
     def test_high_availability_has_two_elected_replicas_apart(self, tmp_path: Path) -> None:
-        """The build uses copies of Metacontroller's manifests."""
+        """Builds the overlay for high availability with copies of Metacontroller's manifests."""
         shutil.copytree(INSTALL / "overlays", tmp_path / "overlays")
         manifests_in(tmp_path)
         pinned = tmp_path / "overlays" / "metacontroller" / "kustomization.yaml"
@@ -695,7 +707,7 @@ class TestMoreThanOneMetacontroller:
 
 
 class TestLeastPrivilege:
-    """The rights of Metacontroller in the role, and on the page about security."""
+    """Tests the rights of Metacontroller in its role, and their list on the page about security."""
 
     OVERLAY = INSTALL / "overlays" / "least-privilege"
     ROLE: Document = yaml.safe_load((OVERLAY / "cluster-role.yaml").read_text())
@@ -712,7 +724,10 @@ class TestLeastPrivilege:
             assert not {"secrets", "configmaps"} & {*rule["resources"]}
 
     def test_role_covers_all_registered_kinds(self) -> None:
-        """If the role lacks a registered kind of children, Metacontroller cannot work at all."""
+        """The role allows all verbs that Metacontroller needs for each kind of children.
+
+        If the role lacks a registered kind, Metacontroller cannot work at all.
+        """
         verbs = {
             (group, resource): {*rule["verbs"]}
             for rule in self.ROLE["rules"]
@@ -744,7 +759,7 @@ class TestLeastPrivilege:
 
 class TestAdmissionPolicies:
     def test_each_admission_policy_has_a_binding(self) -> None:
-        """Without a binding, a policy does nothing."""
+        """Each policy has a binding, without which it does nothing."""
         documents = build(INSTALL / POLICIES)
         policies = {
             each["metadata"]["name"]
@@ -760,7 +775,7 @@ class TestAdmissionPolicies:
         assert len(policies) == 2
 
     def test_failure_of_an_admission_policy_blocks_nobody(self) -> None:
-        """The policies are only a convenience."""
+        """The failure policy is Ignore, because the policies are only a convenience."""
         for document in build(INSTALL / POLICIES):
             kubernetes_validate.validate(document, KUBERNETES, strict=True)
             assert document["apiVersion"] == "admissionregistration.k8s.io/v1"
@@ -784,7 +799,9 @@ class TestAdmissionPolicies:
         assert f"jsonpatch.escapeKey('{vocabulary.LAST_APPLIED}')" in cutting
 
     def test_pod_policy_ignores_writes_to_the_status(self) -> None:
-        """Most writes to pods are status reports of kubelets."""
+        """The policy matches pods and no subresource, because most writes to pods are status
+        reports of kubelets.
+        """
         policy = only(build(INSTALL / POLICIES), "MutatingAdmissionPolicy", "tapp-lean-pods")[
             "spec"
         ]

@@ -1,4 +1,4 @@
-"""Requests of a real cluster get the same responses as at the time of the recording.
+"""Tests that requests of a real cluster get the same responses as at the time of the recording.
 
 `recorded/real-*.json` have requests and responses of a kube-apiserver with the real Metacontroller,
 without traces of the machine. `tests/e2e/test_recording.py` describes how to record them again.

@@ -1,4 +1,4 @@
-"""The inputs of a release, and the errors if one is missing."""
+"""Tests the inputs of a release, and the errors if one is missing."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ IMAGE = "registry.example.com/tapp-hooks:0.1.0"
 
 @pytest.fixture(scope="module", autouse=True)
 def on_path() -> Iterator[None]:
-    """Adds kubectl and helm to the PATH."""
+    """Adds kubectl and helm to the PATH for all tests of this file."""
     with tools():
         yield
 
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
-    """Creates a chart directory that contains only Chart.yaml."""
+    """Returns a directory of a chart that contains only Chart.yaml."""
     (tmp_path / "tapp").mkdir()
     shutil.copy(chart.CHART / "Chart.yaml", tmp_path / "tapp")
     return tmp_path / "tapp"

@@ -1,4 +1,6 @@
-"""The image has everything that the service imports: it is in requirements.txt."""
+"""Tests that requirements.txt, which the image installs, has everything that the service
+imports.
+"""
 
 from __future__ import annotations
 
@@ -23,12 +25,15 @@ BY_ITSELF = {"tapp", "setuptools"}
 
 
 def spelled(name: str) -> str:
-    """Returns the name of a distribution in the form that pip compares."""
+    """Returns the name of a distribution in the normal form in which pip compares names."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def test_requirements_have_everything_that_a_worker_imports() -> None:
-    """Environments for tests have more packages, which would hide that the image lacks one."""
+    """Imports the modules of a worker, and compares their distributions with requirements.txt.
+
+    Environments for tests have more packages, which would hide that the image lacks one.
+    """
     done = subprocess.run(
         [sys.executable, "-c", LOADED], cwd=ROOT, capture_output=True, text=True, check=True
     )

@@ -1,4 +1,4 @@
-"""The shipped service: gunicorn, its configuration, its workers."""
+"""Tests the shipped service: gunicorn, its configuration, its workers."""
 
 import json
 import re
@@ -56,13 +56,15 @@ ARRIVED = re.compile(rb'tapp_hook_body_bytes_count{hook="sync"} ([0-9.]+)')
 
 
 def arrived(service: Service) -> float:
-    """Returns the number of sync bodies that the service has received."""
+    """Returns the number of sync bodies that the service has received, from its metrics."""
     found = ARRIVED.search(service.get("/metrics", timeout=LONG)[1])
     return float(found[1]) if found else 0
 
 
 def test_delayed_sync_gets_its_response_when_the_worker_stops() -> None:
-    """The pacer delays a sync of a large TApp."""
+    """Stops the service while the pacer delays a sync of a large TApp; the sync gets its
+    response.
+    """
     body = json.dumps({**REQUEST, "children": {"Pod.v1": PODS}}).encode()
     settings = {"TAPP_PACE_SECONDS": "5", "TAPP_PACE_POD_SECONDS": "1"}
     with Service(workers=1, **settings) as service, ThreadPoolExecutor() as pool:
@@ -76,7 +78,10 @@ def test_delayed_sync_gets_its_response_when_the_worker_stops() -> None:
 
 @pytest.mark.parametrize("workers", [1, 2], ids=["one worker", "two workers"])
 def test_sigterm_during_decisions_loses_no_response(workers: int) -> None:
-    """There are more requests than a worker decides at a time."""
+    """Stops the service after eight requests have arrived, of which a worker decides some later.
+
+    All of them get their responses.
+    """
     path, body = request_in(NOTHING, 300)
     with Service(workers=workers) as service, ThreadPoolExecutor(8) as pool:
         whole = service.call("POST", path, body)[1]
@@ -90,7 +95,11 @@ def test_sigterm_during_decisions_loses_no_response(workers: int) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGQUIT])
 def test_stop_prints_no_traceback(number: signal.Signals) -> None:
-    """The signal comes while a worker starts, while it works, or at the end of gunicorn."""
+    """Sends a signal to gunicorn after one of its workers has been replaced: it stops without a
+    traceback.
+
+    The signal may come while a worker starts, while it works, or at the end of gunicorn.
+    """
     with Service(workers=2) as service:
         service.call("POST", "/sync", json.dumps(REQUEST).encode())
         first = service.workers[0]
@@ -108,7 +117,7 @@ def test_stop_prints_no_traceback(number: signal.Signals) -> None:
 
 @pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="only Linux has this file")
 def test_worker_shares_the_memory_of_imports() -> None:
-    """The shared part of its memory is larger than the rest."""
+    """A worker shares more of its memory with its parent than it has alone."""
     with Service(workers=1) as service:
         assert service.get("/readyz")[0] == 200
         (worker,) = service.workers
@@ -118,14 +127,20 @@ def test_worker_shares_the_memory_of_imports() -> None:
 
 
 def test_workers_stop_during_their_start() -> None:
-    """A worker that ignores the signal before it listens would run on for `graceful_timeout`."""
+    """Stops the service while eight workers start: none of them exceeds the graceful timeout.
+
+    A worker that ignores the signal before it listens would run on for `graceful_timeout`.
+    """
     with Service(workers=8) as service:
         assert service.stop() == 0
         assert "graceful timeout" not in service.output()
 
 
 def test_sigterm_ends_a_worker_that_does_not_listen_yet() -> None:
-    """The worker must not inherit the signal handler of gunicorn's parent process."""
+    """Runs gunicorn's `post_fork` hook and sends SIGTERM: the process ends by the signal.
+
+    The worker must not inherit the signal handler of gunicorn's parent process.
+    """
     code = (
         "import os, runpy, signal; signal.signal(signal.SIGTERM, lambda *_: None); "
         "runpy.run_path('gunicorn.conf.py')['post_fork'](None, None); "

@@ -1,4 +1,6 @@
-"""Requests, limits and settings: the same numbers in manifests, chart, code and documentation."""
+"""Tests that requests, limits and settings are the same in manifests, chart, code and
+documentation.
+"""
 
 import re
 from pathlib import Path
@@ -29,23 +31,26 @@ def amount(text: str) -> float:
 
 
 def size(first: str, which: int = 0) -> str:
-    """Returns the text of a row in the sizing tables.
+    """Returns the second cell of the row in docs/sizing.md, "Sizing", whose first cell begins with
+    `first`.
 
-    `which` is the index if several rows match.
+    `which` is the index of the row if several rows match.
     """
     found = [cells[1] for cells in rows(section(SIZE, "Sizing")) if cells[0].startswith(first)]
     return found[which]
 
 
 def parsed(quantity: str) -> float:
-    """Returns a quantity of the manifests as a number."""
+    """Returns a quantity of the manifests as a number: CPUs, or bytes."""
     found = re.fullmatch(r"(\d+)(m|Mi|Gi)?", quantity)
     assert found, quantity
     return int(found[1]) * {None: 1, "m": 1 / 1000, "Mi": 1 << 20, "Gi": 1 << 30}[found[2]]
 
 
 def quantities(container: Document) -> tuple[float, float, float]:
-    """Returns the requests of CPU and memory of a container, and its limit of memory."""
+    """Returns a container's request of CPU, its request of memory in bytes, and its limit of
+    memory.
+    """
     known = container["resources"]
     given = (known["requests"]["cpu"], known["requests"]["memory"], known["limits"]["memory"])
     cpu, memory, limit = (parsed(each) for each in given)
@@ -53,14 +58,14 @@ def quantities(container: Document) -> tuple[float, float, float]:
 
 
 def service() -> Document:
-    """Returns the container of the service."""
+    """Returns the container of the service in the base manifests."""
     deployment = only(build(INSTALL / "base"), "Deployment")
     (found,) = deployment["spec"]["template"]["spec"]["containers"]
     return dict(found)
 
 
 def metacontroller(overlay: str) -> Document:
-    """Returns the container of Metacontroller in an overlay."""
+    """Returns the container of Metacontroller in an overlay (`metacontroller` or `shard`)."""
     name = {"metacontroller": "arguments.yaml", "shard": "metacontroller.yaml"}[overlay]
     text = (INSTALL / "overlays" / overlay / name).read_text(encoding="utf-8")
     (found,) = yaml.safe_load(text)["spec"]["template"]["spec"]["containers"]
@@ -68,25 +73,29 @@ def metacontroller(overlay: str) -> Document:
 
 
 def workers() -> int:
-    """Returns the number of worker processes of a pod."""
+    """Returns the number of worker processes in a pod of the service."""
     (found,) = [each["value"] for each in service()["env"] if each["name"] == "WEB_CONCURRENCY"]
     return int(found)
 
 
 def process() -> float:
-    """Returns the memory of the service without requests."""
+    """Returns the memory of the service without requests, in bytes, from docs/sizing.md."""
     alone, each = size("the process").split(", and ")
     return amount(alone) + workers() * amount(each)
 
 
 def memory_of_request(body: float) -> float:
-    """Returns the memory that the service needs for a request with this number of bytes."""
+    """Returns the memory that the service needs for a request of `body` bytes, from
+    docs/sizing.md.
+    """
     row = size("each request of 10,000 pods")
     return body * amount(row) / (10_000 * amount(row.partition(";")[2]))
 
 
 def test_memory_limit_of_the_service_covers_the_maximum_of_its_settings() -> None:
-    """At the maximum, each worker has full caches, a full queue and the largest bodies."""
+    """Compares the limit with the memory of workers that have full caches, a full queue and the
+    largest bodies.
+    """
     waiting = amount(size("requests that [wait]"))
     each = DEFAULTS.memo_bytes + waiting + memory_of_request(DEFAULTS.max_body_bytes)
     volumes = only(build(INSTALL / "base"), "Deployment")["spec"]["template"]["spec"]["volumes"]
@@ -97,9 +106,10 @@ def test_memory_limit_of_the_service_covers_the_maximum_of_its_settings() -> Non
 
 
 def test_resource_requests_of_the_service_cover_the_documented_load() -> None:
-    """5,000 pods in the cache, and requests with 500 pods.
+    """Compares the requests of the service with its need for 5,000 cached pods and requests of 500
+    pods.
 
-    A quarter of a CPU is eight syncs per second.
+    The CPU request is enough for eight syncs of 1,000 pods in a second.
     """
     cpu, memory, _ = quantities(service())
     pods = amount(size("the cache of each worker"))
@@ -111,13 +121,19 @@ def test_resource_requests_of_the_service_cover_the_documented_load() -> None:
 
 
 def memory_of_metacontroller(pods: int, synced: int) -> float:
-    """Returns the memory of Metacontroller for this many pods, and pods in syncs."""
+    """Returns the memory of Metacontroller in bytes, from docs/sizing.md.
+
+    `pods` is the number of pods in the cluster, and `synced` the number of pods in syncs.
+    """
     each, more = amount(size("each pod of the cluster")), amount(size("each pod of the TApps"))
     return amount(size("the process", 1)) + pods * each + synced * more
 
 
 def test_memory_in_the_table_of_sizes_follows_the_rules() -> None:
-    """One TApp has all pods, and each worker answers a request of all pods."""
+    """Computes each row of the table by the rules of the page.
+
+    One TApp has all pods, and each worker answers a request of all pods.
+    """
     table = rows(section(SIZE, "How much for how many pods"))
     assert [cells[0] for cells in table] == ["50", "500", "2,000", "10,000"]
     cache, body = amount(size("the cache")), amount(size("each request").partition(";")[2])
@@ -130,7 +146,9 @@ def test_memory_in_the_table_of_sizes_follows_the_rules() -> None:
 
 
 def test_memory_limit_of_metacontroller_covers_the_largest_documented_cluster() -> None:
-    """The limit also covers the largest TApp that was tested."""
+    """Compares the limit with the memory for 50,000 pods in the cluster and the largest TApp that
+    was tested.
+    """
     cpu, memory, limit = quantities(metacontroller("metacontroller"))
     said = section(SIZE, "Where the end is")
     assert "50,000 pods take 3.3 GB in each" in said
@@ -146,7 +164,9 @@ def test_memory_limit_of_metacontroller_covers_the_largest_documented_cluster() 
 
 
 def test_requests_and_limits_are_the_same_in_all_files() -> None:
-    """Manifests, the overlay of a shard, the values of the chart, and the documented table."""
+    """Compares the manifests, the overlay of a shard, the values of the chart, and the documented
+    table.
+    """
     values = yaml.safe_load(VALUES.read_text(encoding="utf-8"))
     assert values["resources"] == service()["resources"]
     known = metacontroller("metacontroller")["resources"]
@@ -161,14 +181,16 @@ def test_requests_and_limits_are_the_same_in_all_files() -> None:
 
 
 def pods(objects: list[Document]) -> list[Document]:
-    """Returns the specs of all pods of these objects."""
+    """Returns the pod specs of all workloads in a list of objects."""
     found = [each for each in objects if each["kind"] in WORKLOADS]
     return [each["spec"] if each["kind"] == "Pod" else each["spec"]["template"]["spec"]
             for each in found]  # fmt: skip
 
 
 def count_limited_containers(objects: list[Document]) -> int:
-    """Returns the number of containers, and checks that each has requests and a memory limit."""
+    """Checks that each container has requests and a memory limit, and returns the number of
+    containers.
+    """
     containers = [
         container
         for pod in pods(objects)
@@ -182,7 +204,9 @@ def count_limited_containers(objects: list[Document]) -> int:
 
 
 def test_every_pod_of_the_manifests_has_requests_and_a_limit() -> None:
-    """A namespace with a quota refuses pods without them."""
+    """Each container of the manifests has requests and a memory limit; a quota refuses pods without
+    them.
+    """
     assert count_limited_containers(composed(components())) == 1
 
 
@@ -200,7 +224,7 @@ def test_every_pod_of_the_chart_has_requests_and_a_limit(tmp_path: Path) -> None
 
 
 def commented() -> dict[str, tuple[str, str | None]]:
-    """Returns each setting in the values of the chart, with its comment and its default."""
+    """Returns the settings in the values of the chart: name -> comment, and default or None."""
     block = re.split(r"^(?=\S)", VALUES.read_text(encoding="utf-8"), flags=re.MULTILINE)
     (settings,) = [each for each in block if each.startswith("settings:")]
     found: dict[str, tuple[str, str | None]] = {}
@@ -217,7 +241,10 @@ def commented() -> dict[str, tuple[str, str | None]]:
 
 @pytest.mark.parametrize("name", [each for each in commented() if each.startswith("TAPP_")])
 def test_comment_in_the_chart_is_the_description_of_the_setting(name: str) -> None:
-    """test_docs.py checks docs/install.md, so that values, page and code have the same text."""
+    """Compares the comment of each setting in the chart with its description in the code.
+
+    test_docs.py compares docs/install.md, so that values, page and code have the same text.
+    """
     field = Settings.model_fields[name.removeprefix("TAPP_").lower()]
     comment, default = commented()[name]
     assert comment == (field.description or "").rstrip(".")
@@ -229,7 +256,11 @@ SIZED = re.compile(r"\d+ ?(?:[KMG]i?B|bytes)\b|\d+ ?(?:KB|MB) a (?:pod|worker)")
 
 
 def test_comments_of_manifests_have_no_amounts_of_memory() -> None:
-    """Amounts are only on the page about sizes, and in the descriptions of settings."""
+    """No comment of manifests and chart names an amount of memory, except for descriptions of
+    settings.
+
+    Amounts stand on the page about sizes only.
+    """
     files = [*INSTALL.rglob("*.yaml"), *(ROOT / "charts" / "tapp" / "templates").rglob("*"), VALUES]
     settled = {comment for comment, _ in commented().values()}
     found = []

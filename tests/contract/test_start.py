@@ -1,4 +1,4 @@
-"""The start of the service: empty variables are ignored, and each mistake is one sentence."""
+"""Tests the start of the service: empty variables are ignored, and each mistake is one sentence."""
 
 import os
 import re
@@ -22,7 +22,11 @@ OTHERS = ["PROMETHEUS_MULTIPROC_DIR", "HOST", "PORT", "GUNICORN_CMD_ARGS"]
 
 
 def error_of_start(command: tuple[str, ...] = (), **env: str) -> str:
-    """Returns the error of `python -m hooks`, and checks that it has no traceback."""
+    """Returns the error of `python -m hooks` with these environment variables.
+
+    Checks that the start fails with lines that begin with `error: `. `command` is put before the
+    program.
+    """
     environ = {key: value for key, value in os.environ.items() if not key.startswith("TAPP_")}
     done = subprocess.run(
         [*command, sys.executable, "-m", "hooks"],
@@ -41,7 +45,7 @@ def error_of_start(command: tuple[str, ...] = (), **env: str) -> str:
 
 
 def test_empty_variables_are_ignored() -> None:
-    """A chart may write them."""
+    """The service starts and responds if all its variables are empty, as a chart may write them."""
     empty = dict.fromkeys([*EVERY, *FILES, *OTHERS], "")
     with Service(workers=1, **empty) as service:
         url = f"http://{HOST}:{service.port}"
@@ -51,7 +55,9 @@ def test_empty_variables_are_ignored() -> None:
 
 
 def test_empty_number_of_workers_is_ignored() -> None:
-    """This variable is read by gunicorn itself, before its configuration."""
+    """An empty WEB_CONCURRENCY is no error, although gunicorn itself reads it before its
+    configuration.
+    """
     done = subprocess.run(
         [sys.executable, "-m", "hooks", "--check-config"],
         cwd=ROOT,
@@ -114,7 +120,10 @@ def test_component_without_its_account_is_an_error(tmp_path: Path, component: st
     ids=["certificate", "key", "CA", "certificate and key", "all"],
 )
 def test_unusable_tls_file_is_an_error_with_its_variable(tmp_path: Path, given: list[str]) -> None:
-    """A key or a CA without a certificate would be ignored silently."""
+    """Missing files, or only some of the TLS variables, are an error that names the first variable.
+
+    A key or a CA without a certificate would be ignored silently.
+    """
     said = error_of_start(**{name: str(tmp_path / "missing") for name in given})
     assert given[0] in said
     assert said.count("\n") == 1
@@ -125,7 +134,9 @@ def test_unusable_tls_file_is_an_error_with_its_variable(tmp_path: Path, given: 
 
 @pytest.fixture
 def unset(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """The variable is not set, and changes of a test are undone."""
+    """Unsets PROMETHEUS_MULTIPROC_DIR for a test, and undoes the test's changes of the
+    environment.
+    """
     monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", "")
     return monkeypatch
 
@@ -192,7 +203,10 @@ HIDDEN = ("/tmp", "/var/tmp", "/dev/shm")
 
 
 def unshared(mounts: str) -> tuple[str, ...]:
-    """Returns the start of a command with its own mounts; skips the test if it may not mount."""
+    """Returns the beginning of a command that runs with its own mounts.
+
+    `mounts` are shell commands that mount. Skips the test if it may not mount.
+    """
     if shutil.which("unshare") is None or os.geteuid() != 0:
         pytest.skip("only root may mount")
     if any(Path(place).is_relative_to(at) for place in (ROOT, sys.prefix) for at in HIDDEN):
@@ -211,7 +225,9 @@ def test_service_starts_with_unusable_shared_memory(mounts: str) -> None:
 
 
 def test_service_starts_if_only_shared_memory_is_writable() -> None:
-    """A read-only root file system without a volume at /tmp leaves only shared memory."""
+    """The service starts if /tmp is read-only, as with a read-only root file system without a
+    volume.
+    """
     mounts = "for at in /tmp /var/tmp; do mount -t tmpfs -o ro none $at; done"
     command = (*unshared(mounts), sys.executable)
     with Service(workers=1, command=command, PYTHONDONTWRITEBYTECODE="1") as service:

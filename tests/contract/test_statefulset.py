@@ -1,4 +1,4 @@
-"""docs/statefulset.md matches the comparison in e2e, and the fields of a StatefulSet."""
+"""Tests that docs/statefulset.md matches the comparison in e2e, and the fields of a StatefulSet."""
 
 from pathlib import Path
 

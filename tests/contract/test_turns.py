@@ -1,4 +1,7 @@
-"""The order of decisions: no namespace takes every place, and no request waits forever."""
+"""Tests the order of decisions: no namespace takes every place, and no request waits forever.
+
+A place is the right to decide one request at a time; a worker has few of them.
+"""
 
 import json
 from collections.abc import Iterator
@@ -17,9 +20,11 @@ LONG = 120
 
 
 class Slow:
-    """The service in greenlets, as in a worker.
+    """Runs the service in greenlets, as a worker does; a decision ends only when the test calls
+    `end`.
 
-    A decision ends only when the test calls `end`.
+    Attributes:
+        began: namespace/name of the TApps whose decisions have begun, in order.
     """
 
     def __init__(self) -> None:
@@ -40,7 +45,9 @@ class Slow:
         return self._ends.setdefault(name, Semaphore(0))
 
     def ask(self, *names: str) -> list["gevent.Greenlet[..., Any]"]:
-        """Sends a sync for each namespace/name, in this order."""
+        """Sends a sync for each namespace/name, in this order, and returns the greenlets that wait
+        for responses.
+        """
         made = [gevent.spawn(self._post, name) for name in names]
         self._asked += made
         self.settle()
@@ -51,7 +58,7 @@ class Slow:
         return client.post("/sync", json=sync_of(name))
 
     def end(self, *names: str) -> None:
-        """Ends a decision about each of these now, or as soon as it begins."""
+        """Ends one decision about each namespace/name now, or as soon as that decision begins."""
         for name in names:
             self._end(name).release()
         self.settle()
@@ -75,7 +82,7 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> Iterator[Slow]:
 
 
 def sync_of(name: str) -> Any:
-    """Returns a sync request for namespace/name."""
+    """Returns a sync request for a TApp, given as namespace/name."""
     namespace, _, own = name.partition("/")
     parent = tapp()
     meta = {**parent["metadata"], "namespace": namespace, "name": own, "uid": f"u-{name}"}
@@ -88,7 +95,9 @@ def codes(asked: list["gevent.Greenlet[..., Any]"]) -> list[int]:
 
 
 def test_namespace_leaves_a_place_for_other_namespaces(slow: Slow) -> None:
-    """A namespace may have many TApps, and many requests for each of them."""
+    """Many requests of one namespace run up to its limit, and a request of another namespace runs
+    at once.
+    """
     mine = [f"a/web-{number}" for number in range(AT_ONCE + 2)]
     slow.ask(*mine, *mine)
     assert slow.began == mine[:OF_A_NAMESPACE]
@@ -123,7 +132,7 @@ def test_failed_decision_frees_its_place(slow: Slow) -> None:
 
 
 def test_closed_connection_frees_its_place(slow: Slow) -> None:
-    """This holds for decisions that run, and for requests that wait."""
+    """Closes the connections of running and waiting requests; another request is then decided."""
     asked = slow.ask(*["a/web"] * (OF_A_NAMESPACE + 1))
     gevent.killall(asked)
     asked = slow.ask("a/db")
@@ -132,7 +141,9 @@ def test_closed_connection_frees_its_place(slow: Slow) -> None:
 
 
 def test_queue_refuses_more_requests_of_one_namespace(slow: Slow) -> None:
-    """Requests of other namespaces are still accepted."""
+    """A request beyond the limit of a namespace gets 503, and requests of other namespaces are
+    accepted.
+    """
     asked = slow.ask(*["a/web"] * MOST_OF_A_NAMESPACE)
     (refused,) = slow.ask("a/db")
     assert "try again" in check_error(refused.value, 503)["error"]
@@ -154,7 +165,9 @@ def test_full_queue_refuses_every_namespace(slow: Slow) -> None:
 
 @pytest.mark.parametrize("path", ["/finalize", "/plan", "/customize", "/pod-status"])
 def test_every_hook_counts_for_its_namespace(monkeypatch: pytest.MonkeyPatch, path: str) -> None:
-    """A request about a pod counts for the namespace of the pod."""
+    """Each endpoint takes a place for the namespace of the request's TApp or, for pod-status, of
+    its pod.
+    """
     seen: list[str] = []
     turn = Turns.turn
 

@@ -1,4 +1,4 @@
-"""Tests use all public inputs: commands, options, values, settings and fields.
+"""Tests that tests use all public inputs: commands, options, values, settings and fields.
 
 The list of inputs is read from the programs, so nobody has to update this file. If an option fails
 here, no test uses it together with its command: add one, for example in tests/plugin/test_verbs.py.
@@ -26,7 +26,9 @@ Words = tuple[str | tuple[str, ...], ...]
 
 
 def options_of_the_plugin() -> Iterator[Words]:
-    """Returns every command with every option, and with each value of a choice."""
+    """Yields each option of each command as words: the command, the spellings, and each value of a
+    choice.
+    """
     for name, each in commands(command()):
         for parameter in each.params:
             if parameter.param_type_name != "option" or parameter.name in (*GLOBAL_OPTIONS, "help"):
@@ -40,7 +42,7 @@ def options_of_the_plugin() -> Iterator[Words]:
 
 
 def commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Yields the commands of a group with their words."""
+    """Yields the commands of a group: the words of each command, and the command itself."""
     for name, each in group.commands.items():
         if hasattr(each, "commands"):
             yield from commands(each, (*path, name))
@@ -52,11 +54,13 @@ PROGRAMS = ("migration.__main__", "release.__main__", "release.man", "release.pl
 
 
 class _FoundError(Exception):
-    """Carries the parser of a program, in the place where it would parse its command line."""
+    """Carries the argument parser of a program out of the place where it would parse its command
+    line.
+    """
 
 
 def options_of_a_program(name: str, patched: pytest.MonkeyPatch) -> Iterator[Words]:
-    """Returns the options of a program that starts with `python -m`."""
+    """Yields the spellings of each option of a program that starts with `python -m`."""
 
     def found(parser: argparse.ArgumentParser, *_: Any, **__: Any) -> None:
         raise _FoundError(parser)
@@ -70,13 +74,15 @@ def options_of_a_program(name: str, patched: pytest.MonkeyPatch) -> Iterator[Wor
 
 
 def test_every_option_of_the_plugin_is_used_in_tests() -> None:
-    """A test exists for each option of each command, and for each value of a choice."""
+    """Each option of each command, and each value of a choice, occurs in a test together with its
+    command.
+    """
     assert [words for words in options_of_the_plugin() if not typed(*words)] == []
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_every_option_of_a_program_is_used(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests, targets of make and workflows count."""
+    """Each option of a program occurs in a test, in a target of make, or in a workflow."""
     files = [ROOT / "Makefile", *ROOT.glob("tests/*/targets.mk"), *ROOT.glob(".github/workflows/*")]
     made = " ".join(file.read_text(encoding="utf-8") for file in files)
     offered = list(options_of_a_program(name, monkeypatch))
@@ -89,7 +95,9 @@ def _is_in(text: str, words: Words) -> bool:
 
 
 def test_every_condition_of_fail_if_is_used_in_tests() -> None:
-    """The conditions are read from a table in docs/kubectl-tapp.md."""
+    """Each condition in the table of docs/kubectl-tapp.md occurs in a test with `plan
+    --fail-if`.
+    """
     page = (ROOT / "docs" / "kubectl-tapp.md").read_text(encoding="utf-8")
     table = page.partition("| condition | holds if |")[2].partition("\n\n")[0]
     words = re.findall(r"`([a-z-]+)", " ".join(row.split("|")[1] for row in table.splitlines()[2:]))
@@ -102,7 +110,7 @@ SHOWN = re.compile(r"kubectl[ -]tapp ((?:[^`\n|;#\\]|\\\n)+)")
 
 
 def shown() -> Iterator[tuple[str, tuple[str, ...], str]]:
-    """Yields page, command and option of all commands in the documentation."""
+    """Yields page, command and option for the options of `kubectl tapp` in the documentation."""
     known = dict(commands(command()))
     for page in PAGES:
         for line in SHOWN.findall((ROOT / page).read_text(encoding="utf-8")):
@@ -127,13 +135,13 @@ def _options_of(each: Any) -> set[str]:
 
 
 def test_every_setting_of_the_service_is_used_in_tests() -> None:
-    """Tests may use the variable, or the name of the setting."""
+    """Each setting occurs in a test, as its variable or as its name."""
     names = [(name, f"TAPP_{name.upper()}") for name in Settings.model_fields]
     assert [words for words in names if not typed(words)] == []
 
 
 def fields(schema: dict[str, Any]) -> Iterator[str]:
-    """Returns the names of all fields of TApp itself, without those of pod templates."""
+    """Yields the names of all fields in a schema of TApp, without those of pod templates."""
     for name, each in (schema.get("properties") or {}).items():
         yield name
         if name not in OF_KUBERNETES:
@@ -146,7 +154,7 @@ OF_KUBERNETES = ("metadata", "serviceTemplate", "template", "templatePool", "vol
 
 
 def test_every_field_of_a_tapp_is_used_in_tests() -> None:
-    """Tests may write it in a manifest or an edit, or read it from the status."""
+    """Each field of spec and status occurs in a test: in a manifest, an edit, or an assertion."""
     crd = manifest("crds/tapp.yaml")
     found = set(fields(crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]))
     assert len(found) > 50

@@ -1,4 +1,5 @@
-"""An upgrade of the service touches no pod: recorded requests get the same responses as before.
+"""Tests that an upgrade of the service touches no pod: recorded requests get the same responses as
+before.
 
 The recorded pods have the revisions of the release that created them, so these files freeze the
 hash of every template in them, too. `tests/contract/recorded` describes the recordings.
@@ -27,7 +28,9 @@ each_record = pytest.mark.parametrize(
 
 
 def replay(record: Document) -> Document:
-    """Returns the response of the service now."""
+    """Sends a recorded request to the service at the recorded time, checks all invariants, and
+    returns the response.
+    """
     app = create_app(Settings(log_level="ERROR"), clock=lambda: record["now"])
     body = json.dumps(record["request"]).encode()
     response = app.test_client().post("/sync", data=body, content_type="application/json")
@@ -55,7 +58,9 @@ def test_metacontroller_would_write_the_same_objects_as_before(path: Path) -> No
 
 @each_record
 def test_unchanged_pod_is_returned_as_it_is(path: Path) -> None:
-    """The response merges to exactly the same pod, including its annotations."""
+    """A pod that the recorded response did not change merges with today's response to exactly the
+    same pod.
+    """
     record = json.loads(path.read_text())
     request, want = record["request"], desired(replay(record), "Pod")
     changing = {line.partition("/")[2] for line in writes(request, record["answer"])}
@@ -66,7 +71,9 @@ def test_unchanged_pod_is_returned_as_it_is(path: Path) -> None:
 
 @each_record
 def test_instances_have_the_same_status_as_before(path: Path) -> None:
-    """The status may have new fields, but the fields about instances are the same."""
+    """The fields about instances in today's status equal the recorded ones; new fields are
+    allowed.
+    """
     record = json.loads(path.read_text())
     before, after = record["answer"]["status"], replay(record)["status"]
     assert after["statuses"] == before["statuses"]
@@ -75,6 +82,9 @@ def test_instances_have_the_same_status_as_before(path: Path) -> None:
 
 
 def test_every_scenario_is_recorded_for_this_release() -> None:
-    """If this fails, run `python -m tests.contract.recorded`, and check the difference."""
+    """Each story has a recording of this release.
+
+    If this fails, run `python -m tests.contract.recorded`, and check the difference.
+    """
     names = {story.__name__ for story in STORIES}
     assert {path.stem for path in FILES if path.parent.name == VERSION} == names

@@ -1,4 +1,4 @@
-"""The wheel of the kubectl plugin: its files, its requirements, and its version."""
+"""Tests the wheel of the kubectl plugin: its files, its requirements, and its version."""
 
 import ast
 import re
@@ -25,14 +25,14 @@ MANIFESTS = (shipped.COMPOSITE, shipped.DECORATOR)
 
 
 def pins() -> dict[str, str]:
-    """Returns the version of each package in the environment of the tests."""
+    """Returns package name -> version for all packages that the environment of the tests pins."""
     texts = [file.read_text(encoding="utf-8") for file in ROOT.glob("requirements*.in")]
     return dict(re.findall(r"(?m)^([\w-]+)==(\S+)$", "\n".join(texts)))
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
-    """The wheel as pip builds it from the repository."""
+    """Returns the wheel as pip builds it from the repository, opened as a zip file."""
     where = tmp_path_factory.mktemp("wheel")
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(where)]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
@@ -75,7 +75,9 @@ def test_wheel_has_both_commands_and_no_tests(wheel: zipfile.ZipFile) -> None:
 
 
 def test_wheel_has_all_files_of_the_web_page(wheel: zipfile.ZipFile) -> None:
-    """The package that serves them is in the extra `web`."""
+    """The wheel has each file of the web page unchanged; the server's package is in the extra
+    `web`.
+    """
     files = [*(ROOT / "kubectl_tapp" / "web" / "static").iterdir()]
     assert {file.suffix for file in files} == {".html", ".css", ".js"}
     for file in files:
@@ -98,7 +100,10 @@ def test_plugin_starts_with_only_the_requirements_of_the_wheel() -> None:
 
 
 def test_requirements_of_the_wheel_are_exactly_the_imports_of_the_plugin() -> None:
-    """Imports in functions count, and imports of the parts of the service that the plugin uses."""
+    """Each package that the plugin imports is a requirement of the wheel.
+
+    Imports in functions count, and imports of the parts of the service that the plugin uses.
+    """
     asked = {need.name.replace("pyyaml", "yaml") for need in (*NEEDS, *PAGE)}
     own = {"kubectl_tapp", "tapp", "hooks", "simulator", "migration"}
     imported = {
@@ -112,7 +117,10 @@ def test_requirements_of_the_wheel_are_exactly_the_imports_of_the_plugin() -> No
 
 
 def test_plugin_starts_without_importing_expensive_modules() -> None:
-    """Help and completion wait for all imports: 0.1 s of CPU instead of 0.4 s."""
+    """The completion command imports none of the listed modules at its start.
+
+    Help and completion wait for all imports: 0.1 s of CPU instead of 0.4 s.
+    """
     rooms = [f"tapp.{room}" for room in ("answer", "decide", "kube.objects", "plan", "pod", "spec")]
     heavy = ("hooks", "migration", "pydantic", "rich", "simulator", "yaml", *rooms)
     script = (

@@ -1,4 +1,4 @@
-"""The check of docstrings finds the wordings that it is meant to find, and no others."""
+"""Tests that the check of docstrings finds the wordings that it is meant to find, and no others."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The GitHub workflows for pull requests and tags, and the automatic updates of versions."""
+"""Tests the GitHub workflows for pull requests and tags, and the automatic updates of versions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ workflows = pytest.mark.parametrize("file", FILES, ids=[file.stem for file in FI
 
 
 def script(job: Document) -> str:
-    """Returns all commands of a job."""
+    """Returns all shell commands of a job as one text."""
     return "\n".join(step["run"] for step in job["steps"] if "run" in step)
 
 
@@ -36,7 +36,7 @@ def test_actionlint_finds_nothing(file: Path) -> None:
 
 @workflows
 def test_actions_are_pinned_to_a_commit(file: Path) -> None:
-    """A comment has the version.
+    """Each action is pinned to the hash of a commit, with its version in a comment.
 
     All workflows use the same version of an action.
     """
@@ -50,7 +50,7 @@ def test_actions_are_pinned_to_a_commit(file: Path) -> None:
 
 @workflows
 def test_each_job_has_the_least_rights(file: Path) -> None:
-    """Checkouts keep no credentials, and only the release may write."""
+    """Only the release may write, checkouts keep no credentials, and each job has a timeout."""
     whole = WORKFLOWS[file.stem]
     assert whole["permissions"] == {"contents": "read"}
     own = {name: job["permissions"] for name, job in whole["jobs"].items() if "permissions" in job}
@@ -88,7 +88,9 @@ class TestRelease:
         assert "dist/tapp-$VERSION.tgz" in done
 
     def test_release_has_the_plugin_for_every_platform(self) -> None:
-        """`make release` must find the files where the jobs upload them."""
+        """The plugin is built on two Linux and two macOS runners, and `make release` gets their
+        archives.
+        """
         job = self.WHOLE["jobs"]["plugin"]
         assert script(job) == "make plugin"
         runners = job["strategy"]["matrix"]["runner"]
@@ -118,7 +120,9 @@ class TestPullRequest:
         assert "push" not in script(self.JOBS["image"])
 
     def test_pull_request_is_tested_with_every_python_of_the_wheel(self) -> None:
-        """If one Python fails, the others are tested all the same."""
+        """The tests run with each Python version of the wheel; if one fails, the others run all the
+        same.
+        """
         project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
         named = [each.rpartition(" ")[2] for each in project["classifiers"]]
         strategy = self.JOBS["test"]["strategy"]
@@ -145,7 +149,10 @@ class TestPullRequest:
 
 
 def test_all_pinned_versions_are_updated_automatically() -> None:
-    """Requirements, base image, actions, and uv, which writes requirements*.txt."""
+    """Dependabot updates the requirements, the base image and the actions.
+
+    Its updates of requirements use uv, which writes requirements*.txt.
+    """
     found = yaml.safe_load((ROOT / ".github" / "dependabot.yml").read_text())["updates"]
     assert {each["package-ecosystem"] for each in found} == {"uv", "docker", "github-actions"}
     assert {each["directory"] for each in found} == {"/"}

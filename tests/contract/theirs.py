@@ -1,4 +1,4 @@
-"""Stand-ins for Metacontroller's own chart and manifests, which need a network.
+"""Writes substitutes for Metacontroller's own chart and manifests, whose originals need a network.
 
 Names, versions and kinds are the real ones; the contents are only what the tests read.
 """
@@ -50,7 +50,9 @@ HELPERS = """\
 
 
 def chart_in(place: Path) -> Path:
-    """Writes the stand-in for the chart into `place`."""
+    """Writes the substitute for Metacontroller's chart into the directory `place`, and returns its
+    directory.
+    """
     directory = place / "metacontroller-helm"
     (directory / "templates").mkdir(parents=True)
     (directory / "crds").mkdir()
@@ -67,7 +69,9 @@ def chart_in(place: Path) -> Path:
 
 
 def manifests_in(place: Path) -> Path:
-    """Writes the stand-in for `manifests/production` into `place`."""
+    """Writes the substitute for `manifests/production` into the directory `place`, and returns its
+    directory.
+    """
     directory = place / "production"
     directory.mkdir(parents=True)
     metadata = {"name": "metacontroller", "namespace": "metacontroller"}

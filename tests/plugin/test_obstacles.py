@@ -98,9 +98,9 @@ def test_each_instance_has_its_own_error() -> None:
 
 
 def test_error_without_a_name_counts_for_instances_without_their_own_error() -> None:
-    """A webhook refuses instance 4 and a quota instance 5: each has its own error in `status`.
+    """A webhook refuses instance 4 and a quota instance 5: `status` has the right error for each.
 
-    Metacontroller's Event begins with the webhook's error and names no pod in the quota's error.
+    The webhook's error names no pod, so it counts for instance 4, which has no error of its own.
     """
     life = web()
     refusing(life, lambda _: WEBHOOK, "web-4")

@@ -202,7 +202,7 @@ def on_a_terminal(arguments: list[str], environment: dict[str, str], interrupt_a
     """Returns the output of a call on a pseudo-terminal.
 
     If `interrupt_at` is not empty, the test presses Ctrl-C soon after the call has printed this
-    text, and the exit code is added to the output.
+    text. The exit code is then added to the output.
     """
     ours, theirs = pty.openpty()
     process = subprocess.Popen(

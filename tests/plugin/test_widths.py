@@ -41,7 +41,9 @@ def on_terminal(standin: StandIn, columns: int, *arguments: str) -> list[str]:
 
 @cache
 def life() -> Life:
-    """Returns a TApp of twelve instances with long names; the image of some does not exist."""
+    """Returns a TApp of twelve instances with long names, whose rollout is stuck at an image that
+    does not exist.
+    """
     name = "canary-of-the-week"
     life = Life().apply(
         manifest(replicas=12, templatePool={name: template(_IMAGE)}, templates={"11": name})

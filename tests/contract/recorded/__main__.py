@@ -1,4 +1,4 @@
-"""Records the requests of this release: `python -m tests.contract.recorded`."""
+"""Records requests and responses of this release: `python -m tests.contract.recorded`."""
 
 import json
 import os
@@ -13,7 +13,10 @@ HERE = Path(__file__).parent
 
 
 def record(life: Life, about: str) -> Document:
-    """Runs one more sync now and returns its request, time and response."""
+    """Runs one more sync of a TApp and returns its request, time and response.
+
+    `about` is the description that is stored with them.
+    """
     life.world.metacontroller.queue.add(("default", life.name))
     before = life.world.hook_calls[-1]
     life.until(lambda: life.world.hook_calls[-1] is not before and _is_sync(life))
@@ -27,9 +30,8 @@ def _is_sync(life: Life) -> bool:
 
 
 def scrubbed(request: Document) -> Document:
-    """Returns the request without parts that no decision reads.
-
-    These are the controller's spec and kubectl's annotation.
+    """Returns the request without parts that no decision reads: the controller's spec and kubectl's
+    annotation.
     """
     meta = request["controller"]["metadata"]
     annotations = request["parent"]["metadata"].get("annotations") or {}
