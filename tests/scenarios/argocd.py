@@ -1,4 +1,4 @@
-"""The shipped Lua scripts for Argo CD."""
+"""Finds the Lua scripts that this repository ships for Argo CD, and reads the one for health."""
 
 from tapp.words.vocabulary import GROUP, KIND
 from tests.scenarios.life import ROOT

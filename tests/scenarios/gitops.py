@@ -1,6 +1,6 @@
-"""TApps in every state that GitOps tools must distinguish.
+"""Builds TApps in every state that GitOps tools must distinguish.
 
-`STATES` has a function for each state, and `document` returns the TApp.
+`STATES` has a function for each state, and `document` returns the TApp in a state.
 """
 
 from collections.abc import Callable
@@ -14,12 +14,12 @@ Document = dict[str, Any]
 
 
 def running() -> Life:
-    """Returns a TApp with three running instances."""
+    """Returns the life of a TApp with three running instances."""
     return Life().apply(tapp(replicas=3))
 
 
 def broken() -> Life:
-    """Returns a TApp during a rollout to an image that does not exist."""
+    """Returns the life of a TApp whose rollout waits for an image that does not exist."""
     life = running()
     life.world.kubelet.levers.bad_images.add("web:broken")
     life.patch(template=template("web:broken"))
@@ -28,7 +28,7 @@ def broken() -> Life:
 
 
 def breaking() -> Life:
-    """Returns a TApp when the first instance of a rollout could not pull its image."""
+    """Returns the life of a TApp at the moment when an instance could not pull its new image."""
     life = running()
     life.world.kubelet.levers.bad_images.add("web:broken")
     life.begin_patch(template=template("web:broken"))
@@ -36,7 +36,9 @@ def breaking() -> Life:
 
 
 def repairing() -> Life:
-    """Returns a TApp when the service has just seen the repair of a broken rollout."""
+    """Returns the life of a TApp at the moment when the service first sees the repair of a broken
+    rollout.
+    """
     life = broken().begin_patch(template=template("web:2"))
     return life.until(
         lambda: life.status["observedGeneration"] == life.tapp["metadata"]["generation"]
@@ -44,9 +46,10 @@ def repairing() -> Life:
 
 
 def stalled() -> Life:
-    """Returns a TApp whose rollout waits for an instance that does not become Ready.
+    """Returns the life of a TApp whose rollout has waited too long for an instance that never
+    becomes Ready.
 
-    Nothing shows a failure.
+    No container of the instance has failed.
     """
     life = running()
     life.world.kubelet.levers.unready_images.add("web:unready")
@@ -56,29 +59,29 @@ def stalled() -> Life:
 
 
 def paused() -> Life:
-    """Returns a TApp whose updates are paused."""
+    """Returns the life of a TApp whose updates are paused before its rollout has begun."""
     return running().patch(template=template("web:2"), updateStrategy={"paused": True})
 
 
 def creating() -> Life:
-    """Returns a TApp whose first pods are being created."""
+    """Returns the life of a TApp whose first pods are being created."""
     life = Life().begin(tapp(replicas=3))
     return life.until(lambda: bool(life.condition("Progressing")))
 
 
 def updating() -> Life:
-    """Returns a TApp during a rollout: one instance is updated, and two wait."""
+    """Returns the life of a TApp during a rollout: one instance is updated, and two wait."""
     life = running().begin_patch(template=template("web:2"))
     return life.until(lambda: life.condition("Ready").startswith("False Updating"))
 
 
 def refused() -> Life:
-    """Returns a TApp without pods, because its name cannot be part of a host name."""
+    """Returns the life of a TApp without pods, because its name cannot be part of a host name."""
     return Life().apply(manifest("web.v1", serviceName="web", template=template()))
 
 
 def deleting() -> Life:
-    """Returns a TApp in deletion that waits for its pods."""
+    """Returns the life of a TApp in deletion that still has pods."""
     life = running()
     life.world.delete("TApp", "web", propagation="Foreground")
     return life
@@ -103,10 +106,11 @@ STATES: dict[str, Callable[[], Life]] = {
     "refused": refused,
     "deleting": deleting,
 }
+"""Name of a state -> a function that simulates a TApp until it is in this state."""
 
 
 def document(state: str) -> Document:
-    """Returns the TApp in a state as the API server does, without kubectl's annotation."""
+    """Returns the TApp in a state as it is in the API server, without its annotations."""
     found = STATES[state]().tapp
     metadata = {key: value for key, value in found["metadata"].items() if key != "annotations"}
     return found | {"metadata": metadata}

@@ -1,8 +1,8 @@
-"""The life of a TApp in the simulator, in a user's words; invariants are checked on the way.
+"""Plays the life of a TApp in the simulator, and checks the invariants of the service on the way.
 
-`Life` has the actions of a user and the questions of a user. The hook is the real application,
-called in process at simulated time. Facts about the cluster (what runs, what was written) come from
-the cluster, not from the hook.
+`Life` has a method for each action of a user, and properties for what a user can see. The hook is
+the real application, called in this process at simulated time. Facts about the cluster (what runs,
+what was written) come from the cluster, not from the hook.
 """
 
 from collections.abc import Callable, Iterable
@@ -35,18 +35,22 @@ ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
 DECORATOR = "metacontroller/components/pod-status/decorator-controller.yaml"
 CHECK_EVERY = 1
-"""The invariants are checked for every n-th sync, unless a test gives another number."""
+"""The invariants are checked for each n-th sync, where n is this number, unless a test chooses
+another.
+"""
 
 
 @cache
 def manifest(path: str) -> Document:
-    """Returns a YAML document of the repository."""
+    """Returns the single document of a YAML file; `path` is relative to the repository."""
     document: Document = yaml.load((ROOT / path).read_text(), yaml.CSafeLoader)
     return document
 
 
 def registration(*, exposing: bool = False) -> Document:
-    """Returns the shipped CompositeController, with or without the component services."""
+    """Returns the shipped CompositeController; with `exposing`, including the component
+    services.
+    """
     found = manifest("metacontroller/base/composite-controller.yaml")
     if not exposing:
         return found
@@ -56,19 +60,26 @@ def registration(*, exposing: bool = False) -> Document:
 
 
 def example(path: str) -> list[Document]:
-    """Returns the documents of an example file such as `kill/1-create`."""
+    """Returns the documents of an example; `path` is relative to examples/ and has no suffix:
+    `kill/1-create`.
+    """
     text = (EXAMPLES / f"{path}.yaml").read_text()
     return list(yaml.load_all(text, yaml.CSafeLoader))
 
 
 class CheckedHook:
-    """Passes calls on, and checks every invariant for every n-th sync and its plan.
+    """Passes calls on to the service, and checks all invariants of each n-th sync with its plan.
 
-    The same request with the same response is checked only once.
+    A request with the same response as the one before is not checked again. `syncs` is the number
+    of syncs and finalize calls so far.
     """
 
     def __init__(self, inner: HookClient, every: int, planned: LastPlan) -> None:
-        """`every` is 1 unless there are too many children to check each sync."""
+        """Wraps the service `inner`; each `every`-th sync is checked.
+
+        `every` is 1 unless there are too many children to check each sync. `planned` has the plan
+        of the last sync.
+        """
         self._inner = inner
         self._every = every
         self._planned = planned
@@ -76,7 +87,9 @@ class CheckedHook:
         self.syncs = 0
 
     def post(self, url: str, body: bytes, seconds: float) -> HttpResponse:
-        """Calls the hook; a violated invariant raises an AssertionError."""
+        """Calls the service and returns its response; raises ViolationError if an invariant is
+        violated.
+        """
         answer = self._inner.post(url, body, seconds)
         hook = url.rpartition("/")[2]
         if hook in ("sync", "finalize") and answer.status == 200:
@@ -96,7 +109,10 @@ class CheckedHook:
 
 
 class Life:
-    """One TApp from its first manifest to its end."""
+    """Simulates a cluster with one TApp, from its first manifest to its end.
+
+    Methods that return the life itself can be chained: `Life().apply(tapp()).patch(replicas=5)`.
+    """
 
     def __init__(  # noqa: PLR0913 - a facade; all are options
         self,
@@ -113,10 +129,11 @@ class Life:
 
         Args:
             policies: admission policies of the cluster.
-            check_every: every n-th sync is checked; None: `CHECK_EVERY`.
+            check_every: each n-th sync is checked; None for `CHECK_EVERY`.
             seed: determines all random choices of the cluster.
-            nodes: number of nodes.
-            decorated: True if the shipped DecoratorController is installed.
+            nodes: the number of nodes.
+            decorated: True if the shipped DecoratorController is installed, which writes pod
+                statuses.
             exposing: True if the component services is installed.
             settings: settings of the service.
         """
@@ -127,10 +144,11 @@ class Life:
             resize=planned,
         )
         self.patches: list[tuple[str, str]] = []
-        """Pods that the service has resized, each with the API server's error, or an empty string.
+        """For each resize that the service has sent: the pod's name, and the error of the API
+        server or "".
         """
         self.lost_patches = 0
-        """The number of next resizes that are lost on the way."""
+        """The number of the next resizes that are lost on their way to the API server."""
         hook = CheckedHook(WsgiHook(application.wsgi_app), check_every or CHECK_EVERY, planned)
         self.world = World(
             registration(exposing=exposing),
@@ -143,7 +161,9 @@ class Life:
         )
         self.name = ""
         self.fewest_ready = 0
-        """The fewest instances that could really serve at the same time since `watch_readiness`."""
+        """The fewest instances that could really serve at the same time since `watch_readiness` was
+        called.
+        """
         self._serving: set[str] = set()
         self._seen = 0
         self.world.watch(self._note)
@@ -168,11 +188,11 @@ class Life:
     # The actions of a user.
 
     def apply(self, *documents: Document) -> "Life":
-        """Runs `kubectl apply`, and waits until nothing changes any more."""
+        """Runs `kubectl apply` for the documents, and waits until nothing changes any more."""
         return self.begin(*documents).settle()
 
     def begin(self, *documents: Document) -> "Life":
-        """Runs `kubectl apply` without waiting."""
+        """Runs `kubectl apply` for the documents without waiting."""
         for document in documents:
             self.world.apply(document)
             if document["kind"] == "TApp":
@@ -180,32 +200,42 @@ class Life:
         return self
 
     def patch(self, **spec: Any) -> "Life":
-        """Runs `kubectl patch --type=merge` for the spec, and waits until nothing changes."""
+        """Merges these fields into the spec like `kubectl patch --type=merge`, and waits until
+        nothing changes.
+
+        A field that is None is removed.
+        """
         self.begin_patch(**spec)
         return self.settle()
 
     def begin_patch(self, **spec: Any) -> "Life":
-        """Runs `kubectl patch --type=merge` for the spec without waiting."""
+        """Merges these fields into the spec like `kubectl patch --type=merge`, without waiting."""
         self.world.patch("TApp", self.name, {"spec": spec})
         return self
 
     def delete(self, propagation: Propagation = "Background") -> "Life":
-        """Runs `kubectl delete --cascade=...`, and waits until nothing changes any more."""
+        """Deletes the TApp with this propagation policy, and waits until nothing changes any
+        more.
+        """
         self.world.delete("TApp", self.name, propagation=propagation)
         return self.settle()
 
     def settle(self, *, allow_errors: bool = False) -> "Life":
-        """Waits until nothing changes any more."""
+        """Waits until nothing changes any more; fails if a sync fails at the end, unless
+        `allow_errors` is True.
+        """
         self.world.settle(allow_errors=allow_errors)
         return self
 
     def until(self, fact: Callable[[], bool]) -> "Life":
-        """Waits until `fact` is true."""
+        """Waits until the function `fact` returns True."""
         self.world.run_until(fact)
         return self
 
     def idle(self, hours: float = size(1, 2)) -> "Life":
-        """Lets time pass; Metacontroller calls the hook every five minutes."""
+        """Lets hours of simulated time pass, in which Metacontroller calls the hook every five
+        minutes.
+        """
         self.world.run(hours * 3600)
         return self
 
@@ -230,13 +260,17 @@ class Life:
 
     @property
     def statuses(self) -> str:
-        """All instance statuses in one line, by instance number."""
+        """The statuses of all instances in one line, by instance number: `Running Killed
+        Running`.
+        """
         return " ".join(
             self.status["statuses"][key] for key in sorted(self.status["statuses"], key=int)
         )
 
     def condition(self, type: str) -> str:
-        """Returns `status reason: message` of a condition, or an empty string."""
+        """Returns `STATUS REASON: MESSAGE` of the TApp's condition, or "" if there is none of this
+        type.
+        """
         return condition(self.tapp, type)
 
     @property
@@ -246,7 +280,7 @@ class Life:
 
     @property
     def pods(self) -> dict[int, Document]:
-        """Pods by instance number."""
+        """Instance number -> pod, for all pods of instances."""
         return {
             int(pod["metadata"]["name"].removeprefix(f"{self.name}-")): pod
             for pod in self.world.list("Pod")
@@ -254,29 +288,34 @@ class Life:
         }
 
     def images(self, container: int = 0) -> str:
-        """Returns the image of each pod's n-th container in one line, by instance number."""
+        """Returns the images of the pods in one line, by instance number.
+
+        `container` is the index of the container in its pod.
+        """
         return " ".join(
             pod["spec"]["containers"][container]["image"] for _, pod in sorted(self.pods.items())
         )
 
     def uids(self) -> dict[int, str]:
-        """Returns the pods' uids by instance number."""
+        """Returns instance number -> uid of its pod."""
         return {number: pod["metadata"]["uid"] for number, pod in self.pods.items()}
 
     def restarts(self) -> dict[int, int]:
-        """Returns the number of restarts of the pods' containers, by instance number."""
+        """Returns instance number -> number of restarts of all containers in its pod."""
         return {
             number: sum(item["restartCount"] for item in pod["status"]["containerStatuses"])
             for number, pod in self.pods.items()
         }
 
     def claims(self) -> dict[str, str]:
-        """Returns the claims' uids by name."""
+        """Returns name -> uid for all claims."""
         claims = self.world.list("PersistentVolumeClaim")
         return {claim["metadata"]["name"]: claim["metadata"]["uid"] for claim in claims}
 
     def history(self) -> list[str]:
-        """Returns the ControllerRevisions by number, such as `2 canary web:2`."""
+        """Returns a line for each ControllerRevision, by number: number, template and image, such
+        as `2 canary web:2`.
+        """
         found = sorted(self.world.list("ControllerRevision"), key=lambda item: item["revision"])
         return [
             f"{item['revision']} {item['metadata']['annotations']['apps.tkestack.io/template']} "
@@ -287,16 +326,17 @@ class Life:
     # The events since the last call.
 
     def news(self) -> list[Write]:
-        """Returns Metacontroller's writes since the last call."""
+        """Returns Metacontroller's writes since the last call of this method."""
         found = self.world.writes[self._seen :]
         self._seen = len(self.world.writes)
         return found
 
     def writes(self) -> list[str]:
-        """Returns the writes to pods and claims since the last call.
+        """Returns the writes to pods, claims and Services since the last call, such as `update Pod
+        web-0`.
 
-        Checks that no write was refused or changed nothing, except for the second PUT of a
-        DecoratorController.
+        Checks in addition that no write was refused and that each has changed something. The second
+        PUT of a DecoratorController is an exception: it may change nothing, and is left out.
         """
         found = self.news()
         pairs = zip([None, *found], found, strict=False)
@@ -305,7 +345,9 @@ class Life:
         return [brief(write) for write in news if write.kind not in ("TApp", "ControllerRevision")]
 
     def watch_readiness(self) -> None:
-        """Starts to record the fewest instances that can serve at the same time."""
+        """Sets `fewest_ready` to the number of instances that can serve now; from now on it is kept
+        up to date.
+        """
         self.fewest_ready = len(self._serving)
 
     def _note(self, event: Event) -> None:
@@ -320,7 +362,9 @@ class Life:
 
 
 def condition(tapp: Document, type: str) -> str:
-    """Returns `status reason: message` of a TApp's condition, or an empty string."""
+    """Returns `STATUS REASON: MESSAGE` of a TApp's condition, or "" if there is none of this
+    type.
+    """
     for found in (tapp.get("status") or {}).get("conditions") or []:
         if found["type"] == type:
             return f"{found['status']} {found['reason']}: {found['message']}"
@@ -328,7 +372,9 @@ def condition(tapp: Document, type: str) -> str:
 
 
 def is_complete(tapp: Document) -> bool:
-    """Returns True if the status says that all instances are as the spec asks."""
+    """Returns True if the status of the TApp says that all instances are as the newest spec
+    asks.
+    """
     return (
         (tapp.get("status") or {}).get("observedGeneration") == tapp["metadata"]["generation"]
         and condition(tapp, "Ready").startswith("True ")
@@ -337,7 +383,11 @@ def is_complete(tapp: Document) -> bool:
 
 
 def _follows(before: Write | None, write: Write) -> bool:
-    """Returns True if a write changes nothing and follows a write of the same pod's status."""
+    """Returns True if `write` is a PUT without effect that follows the write of the same pod's
+    status.
+
+    `before` is the write before it, or None.
+    """
     status = before is not None and (before.verb, before.name) == ("status", write.name)
     return status and (write.verb, write.kind, write.outcome) == ("update", "Pod", "no-op")
 
@@ -349,5 +399,5 @@ def brief(write: Write) -> str:
 
 
 def each(verb: str, *names: str) -> list[str]:
-    """Returns the same write for several children: `each("create Pod", "web-0", "web-1")`."""
+    """Returns a text for each name: `each("create Pod", "web-0", "web-1")` is two writes."""
     return [f"{verb} {name}" for name in names]

@@ -1,4 +1,4 @@
-"""Lives whose pods are resized in place."""
+"""Builds TApps whose pods the service resizes in place (`resources: InPlace`)."""
 
 from typing import Any
 
@@ -16,7 +16,11 @@ def strategy(unavailable: int = 1, **more: Any) -> Document:
 
 
 def asking(cpu: str = "100m", image: str = "web:1", **more: Any) -> Document:
-    """Returns a template whose containers have this CPU limit."""
+    """Returns a pod template whose main container has this CPU limit, and whose native sidecar
+    requests it.
+
+    `more` has further fields of the main container.
+    """
     resources = {"limits": {"cpu": cpu, "memory": "64Mi"}, "requests": {"cpu": "50m"}}
     init = {**NATIVE, "resources": {"requests": {"cpu": cpu}}}
     container = {"resources": resources, **more}
@@ -31,7 +35,15 @@ def begun(
     resize: bool = True,
     **spec: Any,
 ) -> Life:
-    """Returns three settled instances."""
+    """Returns a TApp with three available instances, after which no write has been read yet.
+
+    Args:
+        body: the pod template; None for `asking()`.
+        lean: True if an admission policy removes managed fields.
+        reports: True if kubelets support resizes and report the resources of containers.
+        resize: True if the component resize is installed.
+        spec: further fields of the spec.
+    """
     life = Life(policies=[lean_pods] if lean else [], resize=resize)
     life.world.kubelet.levers.resizes = reports
     spec = {"updateStrategy": strategy(), **spec}

@@ -1,4 +1,4 @@
-"""Lives whose pods a vertical autoscaler resizes."""
+"""Builds TApps whose pods a vertical autoscaler resizes."""
 
 from typing import Any
 
@@ -11,14 +11,22 @@ NATIVE = {"name": "native", "image": "native:1", "restartPolicy": "Always"}
 
 
 def asking(cpu: str = "100m", image: str = "web:1", **more: Any) -> Document:
-    """Returns a template whose containers have this CPU limit or request."""
+    """Returns a pod template whose main container has this CPU limit, and whose native sidecar
+    requests it.
+
+    `more` has further fields of the pod spec.
+    """
     resources = {"limits": {"cpu": cpu, "memory": "64Mi"}}
     init = {**NATIVE, "resources": {"requests": {"cpu": cpu}}}
     return template(image, container={"resources": resources}, initContainers=[init], **more)
 
 
 def begun(strategy: Document | None = None, *, lean: bool = False, **spec: Any) -> Life:
-    """Returns three settled instances."""
+    """Returns a TApp with three available instances.
+
+    `strategy` has fields of its update strategy, or is None; `lean` is True if an admission policy
+    removes managed fields.
+    """
     update = {"maxUnavailable": 2, **(strategy or {})}
     life = Life(policies=[lean_pods] if lean else [])
     life.apply(tapp(replicas=3, template=asking(), updateStrategy=update, **spec))
@@ -27,7 +35,9 @@ def begun(strategy: Document | None = None, *, lean: bool = False, **spec: Any) 
 
 
 def resize(life: Life, cpu: str, *ids: int) -> Life:
-    """Resizes pods as a vertical autoscaler would."""
+    """Sets the CPU of the pods of these instances as a vertical autoscaler would; no numbers stand
+    for all.
+    """
     for id in ids or range(3):
         limits = {"limits": {"cpu": cpu}, "requests": {"cpu": cpu}}
         life.world.resize(f"web-{id}", limits, "web")

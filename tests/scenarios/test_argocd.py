@@ -1,4 +1,4 @@
-"""Argo CD's health and actions: the shipped Lua scripts, run on TApps of the simulator.
+"""Tests Argo CD's health and actions: the shipped Lua scripts, run on TApps of the simulator.
 
 `pytest tests/scenarios --update-golden` rewrites the documents and the ConfigMap.
 """
@@ -56,7 +56,10 @@ def test_health_of_a_state_is_as_recorded(case: Document, update_golden: bool) -
 
 
 def test_degraded_tapp_is_not_shown_as_progressing_or_suspended() -> None:
-    """A sync wave has to fail instead of waiting forever."""
+    """A broken rollout is Degraded even if Ready has the reason Paused.
+
+    A sync wave has to fail instead of waiting forever.
+    """
     found = document("broken")
     ready = next(each for each in found["status"]["conditions"] if each["type"] == "Ready")
     ready["reason"] = "Paused"
@@ -64,7 +67,10 @@ def test_degraded_tapp_is_not_shown_as_progressing_or_suspended() -> None:
 
 
 def test_status_of_the_old_controller_is_shown_as_progressing() -> None:
-    """A TApp has such a status before the first sync of this service."""
+    """A status without conditions, as the old controller wrote it, is shown as Progressing.
+
+    A TApp has such a status before the first sync of this service.
+    """
     found = document("healthy") | {"status": {"replicas": 3, "observedGeneration": 1}}
     assert run(HEALTH, found)["status"] == "Progressing"
 
@@ -101,7 +107,11 @@ def test_action_has_the_recorded_result(case: Document, version: Version) -> Non
 
 
 def test_old_versions_of_argo_cd_ignore_the_removal_of_the_last_entry() -> None:
-    """An object that an action empties keeps its old content, which the actions have to avoid."""
+    """Removes the last entry of a map by a script: before Argo CD 3.1.1 the entry stays.
+
+    An object that a script empties keeps its old content there, which the shipped actions have to
+    avoid.
+    """
     script = "obj.spec.statuses['1'] = nil\nreturn obj"
     before = tapp(replicas=3, statuses={"1": "Killed"})
     assert acted(script, before, version=V3_1_0) == before
@@ -139,7 +149,10 @@ _LAST: dict[str, tuple[str, Document, Document]] = {
 def test_action_sends_the_same_patch_in_every_version_of_argo_cd(
     name: str, version: Version
 ) -> None:
-    """This includes actions that remove the last entry of a map or the last field of an object."""
+    """Runs actions that remove the last entry of a map or the last field of an object.
+
+    Each has the same patch in every version of Argo CD.
+    """
     action, more, expected = _LAST[name]
     before = tapp(replicas=3, template=template(emptyDir={}), **more)
     after = acted(ACTIONS[action], before, {"instance": "1"}, version)
@@ -166,7 +179,11 @@ def test_kill_writes_the_highest_number_without_an_exponent() -> None:
 
 
 def test_kill_changes_nothing_else_in_the_tapp() -> None:
-    """Lua must not change empty objects, numbers and lists of a pod template."""
+    """Kills an instance of a TApp with unusual templates: the patch contains nothing but
+    `statuses`.
+
+    Lua must not change empty objects, numbers and lists of a pod template.
+    """
     odd = template(
         container={
             "args": [],
@@ -192,7 +209,10 @@ def test_kill_changes_nothing_else_in_the_tapp() -> None:
     ids=["running", "killed and paused", "two killed"],
 )
 def test_actions_have_the_same_results_as_the_commands_of_the_plugin(before: Document) -> None:
-    """An empty object that only one of both leaves does not count as a difference."""
+    """Compares the spec after each action with the spec after the plugin's edit of the same name.
+
+    An empty object that only one of both leaves does not count as a difference.
+    """
 
     def normalized(after: Document) -> Document:
         """Returns the spec without empty objects and without `paused: false`."""
@@ -251,9 +271,10 @@ def test_actions_have_their_effect_on_a_running_tapp(version: Version) -> None:
 
 
 def test_every_file_has_the_place_that_argo_cd_expects() -> None:
-    """Argo CD's own tests in `util/lua` find the files by these paths; all passed with Argo CD 3.6.
+    """Compares the shipped files with the paths that Argo CD's own tests in `util/lua` use.
 
-    `restart` has no test there, because it writes the current time.
+    All those tests passed with Argo CD 3.6. `restart` has no test there, because it writes the
+    current time.
     """
     states = {f"testdata/{state}.yaml" for state in STATES}
     tests = [*TESTS["discoveryTests"], *TESTS["actionTests"]]
@@ -272,7 +293,10 @@ def test_every_file_has_the_place_that_argo_cd_expects() -> None:
 
 
 def test_test_files_have_only_keys_that_argo_cd_reads() -> None:
-    """Argo CD ignores other keys, so a test with a typo would check nothing."""
+    """The files of Argo CD's tests have known keys only.
+
+    Argo CD ignores other keys, so a test with a typo would check nothing.
+    """
     keys = {
         "tests": (HEALTH_TESTS, {"inputPath", "healthStatus"}),
         "discoveryTests": (TESTS["discoveryTests"], {"inputPath", "result"}),
@@ -292,11 +316,11 @@ def test_test_files_have_only_keys_that_argo_cd_reads() -> None:
 
 
 class MultilineText(str):
-    """A text that is written as a YAML block."""
+    """A text that `Writer` writes as a YAML block."""
 
 
 class Writer(yaml.SafeDumper):
-    """Writes scripts as YAML blocks."""
+    """Writes YAML in which a `MultilineText`, such as a script, is a block."""
 
 
 Writer.add_representer(
@@ -324,7 +348,9 @@ def config_map() -> str:
 
 
 def test_config_map_has_the_shipped_scripts(update_golden: bool) -> None:
-    """Users of Argo CD install the scripts with `argocd-cm`."""
+    """Compares the shipped ConfigMap `argocd-cm` with the scripts; users of Argo CD install the
+    scripts with it.
+    """
     path = ARGO_CD / "argocd-cm.yaml"
     heading = path.read_text().partition("data:\n")[0]
     if update_golden:
@@ -338,7 +364,10 @@ def test_config_map_has_the_shipped_scripts(update_golden: bool) -> None:
 
 
 def test_application_ignores_the_fields_that_actions_write() -> None:
-    """Otherwise a sync from Git would revert the actions."""
+    """The example of an Application ignores exactly the fields that actions write.
+
+    Otherwise a sync from Git would revert the actions.
+    """
     application = loaded(ARGO_CD / "application.yaml")
     (ignored,) = application["spec"]["ignoreDifferences"]
     assert ignored["group"] == GROUP

@@ -1,4 +1,4 @@
-"""The demo, the first command of the README: it succeeds, reports failures, and cleans up."""
+"""Tests the demo, the first command of the README: it succeeds, reports failures, and cleans up."""
 
 import contextlib
 import os
@@ -32,21 +32,21 @@ WITHOUT_PAUSES = "import runpy; from demo import screen; screen.FRAME_SECONDS = 
 
 @cache
 def output_of_demo(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Returns the output of the demo without a terminal; each story runs once."""
+    """Runs the demo without a terminal and returns its output; each set of arguments runs once."""
     return subprocess.run(
         [*COMMAND, *arguments], check=False, cwd=ROOT, capture_output=True, text=True, timeout=300
     )
 
 
 def port_of(text: str) -> int:
-    """Returns the port of the service from the output of the demo."""
+    """Returns the port of the service, which the demo has printed."""
     found = re.search(r"http://127\.0\.0\.1:(\d+)", text)
     assert found is not None, text
     return int(found[1])
 
 
 def listens(port: int) -> bool:
-    """True if something answers at the port."""
+    """Returns True if a process listens on the port."""
     with socket.socket() as connection:
         return connection.connect_ex(("127.0.0.1", port)) == 0
 
@@ -76,7 +76,9 @@ def test_demo_has_four_acts_by_default() -> None:
 
 
 def test_complete_demo_shows_a_pod_outside_its_service_and_a_lost_node() -> None:
-    """The symbols for both appear in no other act."""
+    """Runs the demo with all acts: the symbols for both appear in the charts of their own acts
+    only.
+    """
     ended = output_of_demo("--all")
     assert ended.returncode == 0, ended.stdout + ended.stderr
     parts = re.split(r"(?m)^\d+\. (.*?) ─+$", ended.stdout)
@@ -91,7 +93,7 @@ def test_complete_demo_shows_a_pod_outside_its_service_and_a_lost_node() -> None
 
 
 def bars_of(text: str) -> list[str]:
-    """Returns the rows of an act's chart."""
+    """Returns the rows of an act's chart, one for each instance."""
     return re.findall(r"(?m)^ +\d   (?:default|canary|hotfix) .*$", text)
 
 
@@ -100,7 +102,10 @@ TERMINALS = ["brief-60", "brief-80", "all-60", "all-80"]
 
 @pytest.mark.parametrize("terminal", cases(TERMINALS, TERMINALS[1:]))
 def test_no_line_of_the_animation_is_longer_than_the_terminal(terminal: str) -> None:
-    """A longer line would wrap, and the animation would be drawn below itself."""
+    """Runs the animated demo on a terminal with 60 or 80 columns, and measures its lines.
+
+    A longer line would wrap, and the animation would be drawn below itself.
+    """
     acts, _, width = terminal.partition("-")
     arguments, columns = ["--all"] if acts == "all" else [], int(width)
     ours, theirs = pty.openpty()
@@ -122,7 +127,9 @@ def test_no_line_of_the_animation_is_longer_than_the_terminal(terminal: str) -> 
 
 
 def all_output(terminal: int) -> str:
-    """Returns all output of a terminal until it is closed."""
+    """Returns the output of a pseudo-terminal until it is closed; `terminal` is its file
+    descriptor.
+    """
     parts = []
     with contextlib.suppress(OSError), open(terminal, "rb", buffering=0) as stream:
         while part := stream.read(65536):
@@ -170,12 +177,12 @@ def test_signal_stops_the_demo_and_its_service(sent: signal.Signals, code: int) 
 
 
 def accept_interrupts() -> None:
-    """Restores SIGINT, which a shell disables for jobs in the background."""
+    """Enables SIGINT again, which a shell disables for jobs in the background."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def output_until_address(stream: IO[bytes]) -> str:
-    """Returns the output up to the line with the address of the service."""
+    """Returns the output of the demo up to the line with the address of its service."""
     text = ""
     while "http://" not in text:
         line = stream.readline().decode()

@@ -1,4 +1,4 @@
-"""Disturbances around the service, such as admission, stale caches, errors and restarts."""
+"""Tests disturbances around the service, such as admission, stale caches, errors and restarts."""
 
 import json
 from typing import Any
@@ -20,7 +20,7 @@ SIDECAR = {"name": "proxy", "image": "mesh:1", "ports": [{"containerPort": 15001
 
 
 def mirrored(image: str) -> str:
-    """Returns an image as an admission webhook rewrites it."""
+    """Returns the name of an image after an admission webhook has put `mirror/` before it."""
     return image if image.startswith("mirror/") else f"mirror/{image}"
 
 
@@ -39,7 +39,7 @@ EVERY_ADMISSION = pytest.mark.parametrize("admission", ADMISSIONS)
 
 
 def rich_template(image: str = "web:1") -> dict[str, Any]:
-    """Returns a template with many fields that admission and defaults change."""
+    """Returns a pod template with many fields that admission and defaults change."""
     made = storing(
         image,
         ports=[{"containerPort": 80}],
@@ -55,7 +55,9 @@ def rich_template(image: str = "web:1") -> dict[str, Any]:
 
 @EVERY_ADMISSION
 def test_settled_tapp_causes_no_write_for_hours(admission: str) -> None:
-    """Promise P3, with each kind of admission."""
+    """After a TApp has settled, hours of resyncs write nothing, with each kind of admission
+    (promise P3).
+    """
     hours = size(2, 24)
     life = Life(policies=ADMISSIONS[admission]).apply(stored(template=rich_template()))
     assert life.complete
@@ -104,7 +106,11 @@ def test_pods_that_admission_changes_are_updated_in_place(admission: str) -> Non
 def test_stale_cache_never_makes_more_instances_unavailable_than_the_budget_allows(
     lag: float, container: dict[str, Any]
 ) -> None:
-    """Promises P2 and P8: Metacontroller sees pods and claims late, so some writes are refused."""
+    """Updates five instances while Metacontroller sees pods and claims late (promises P2 and P8).
+
+    Three instances can always serve. Some writes are refused, because they are based on old
+    objects.
+    """
     life = Life().apply(tapp(updateStrategy=TWO))
     life.world.cache.lag.update({"Pod": lag, "PersistentVolumeClaim": lag / 2})
     life.watch_readiness()
@@ -175,7 +181,10 @@ def test_restart_of_metacontroller_during_a_rollout_causes_no_further_write(seco
 
 
 def test_slow_hook_does_not_exceed_the_budget_when_the_template_changes() -> None:
-    """The cluster changes between the request of a sync and the writes of its response."""
+    """Changes the template twice while each call of the hook takes 1.5 seconds.
+
+    The cluster changes between the request of a sync and the writes of its response.
+    """
     life = Life().apply(tapp(updateStrategy=TWO))
     life.world.metacontroller.hook_seconds = 1.5
     life.watch_readiness()
@@ -198,7 +207,10 @@ def test_deleted_pod_is_created_again_with_its_claim() -> None:
 
 
 def test_pod_of_a_lost_node_is_recreated_when_the_node_is_back() -> None:
-    """The pod may still run, so a second pod of the instance must not be created."""
+    """While a node is unreachable, its pod is not replaced, because the pod may still run.
+
+    When the node is back, the evicted pod goes, and a new one is created.
+    """
     life = Life().apply(tapp(replicas=3, updateStrategy=TWO))
     node = life.pods[1]["spec"]["nodeName"]
     life.writes()
@@ -214,7 +226,10 @@ def test_pod_of_a_lost_node_is_recreated_when_the_node_is_back() -> None:
 
 
 def test_pods_of_the_old_controller_are_adopted_without_a_restart() -> None:
-    """Such pods have the hashes of the old controller, and get the TApp's UID as a label."""
+    """Adopts pods that have the hashes of the old controller and the TApp's UID as a label.
+
+    They get new labels and an owner, and the next image is an update in place.
+    """
     life = Life()
     life.world.hook.fail(times=10_000)
     life.begin(stored(template=rich_template(), replicas=2)).world.run(1)
@@ -246,14 +261,16 @@ def test_pods_of_the_old_controller_are_adopted_without_a_restart() -> None:
 
 
 def old_claim(number: int) -> dict[str, Any]:
-    """Returns a claim as the old controller created it."""
+    """Returns the claim of an instance as the old controller created it."""
     spec = stored()["spec"]["volumeClaimTemplates"][0]["spec"]
     metadata = {"name": f"data-web-{number}", "labels": {"tapp_instance_key": str(number)}}
     return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec}
 
 
 def old_pod(number: int) -> dict[str, Any]:
-    """Returns a pod as the old controller created it, with decimal hashes and its own volume."""
+    """Returns the pod of an instance as the old controller created it, with decimal hashes and a
+    volume for its claim.
+    """
     made = json.loads(json.dumps(rich_template()))
     hashes = {"tapp_template_hash_key": "1234567890", "tapp_uniq_hash_key": "987654321"}
     labels = {**made["metadata"]["labels"], **hashes, "tapp_instance_key": str(number)}
@@ -264,7 +281,10 @@ def old_pod(number: int) -> dict[str, Any]:
 
 
 def test_refused_claim_is_created_by_a_later_sync() -> None:
-    """The cause may be a quota. The pod waits without a node until the claim exists."""
+    """The API server refuses three claims, for example because of a quota; later syncs create them.
+
+    The pods wait without a node until their claims exist.
+    """
     life = Life()
     life.world.store.fail(3, verb="create", kind="PersistentVolumeClaim", code=403)
     life.begin(stored()).settle(allow_errors=True)

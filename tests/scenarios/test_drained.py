@@ -1,4 +1,7 @@
-"""Updates in place of instances that leave their Services before."""
+"""Tests updates in place of instances that leave their Services first.
+
+For that the service closes a readiness gate of the pod.
+"""
 
 from collections import Counter
 from typing import Any
@@ -16,7 +19,11 @@ MANY = size(40, 300)
 
 
 def gated(image: str = "web:1", replicas: int = 6, **strategy: Any) -> Document:
-    """Returns a TApp whose instances leave their Services for five seconds before an update."""
+    """Returns a TApp whose instances spend five seconds outside their Services before an update in
+    place.
+
+    `strategy` has further fields of the update strategy.
+    """
     drained = {"inPlaceUpdateStrategy": {"gracePeriodSeconds": GRACE}, **strategy}
     return tapp(image, replicas, template=gated_template(image), updateStrategy=drained)
 
@@ -26,7 +33,7 @@ def gated_template(image: str) -> Document:
 
 
 def gate_statuses(life: Life) -> set[str]:
-    """Returns the statuses of all readiness gates of the service."""
+    """Returns the different statuses that the service's readiness gate has in all pods."""
     return {
         item["status"]
         for pod in life.pods.values()
@@ -60,7 +67,7 @@ def test_rollout_with_a_grace_period_writes_each_pod_twice_and_its_status_twice(
 
 
 def changes(life: Life) -> list[str]:
-    """Returns the writes that changed a child.
+    """Returns the writes to pods since the last call that have changed something.
 
     After each write of a status, Metacontroller also writes the pod. That write changes nothing, so
     the API server does not store it.
@@ -105,7 +112,11 @@ def test_rollback_during_the_grace_period_restarts_nothing() -> None:
 
 
 def test_rollout_stops_with_a_condition_while_the_pod_status_hook_fails() -> None:
-    """The hook worked before, because otherwise the gates would never have opened."""
+    """While the pod-status hook fails, a rollout restarts nothing, and the condition
+    PodStatusNotWritten says why.
+
+    The hook worked before, because otherwise the gates would never have opened.
+    """
     life = Life().apply(gated(replicas=3))
     life.world.hook.fail(10**6, path="/pod-status")
     life.begin_patch(template=gated_template("web:2"))
@@ -121,7 +132,7 @@ def test_rollout_stops_with_a_condition_while_the_pod_status_hook_fails() -> Non
 
 @pytest.mark.slow
 def test_rollout_of_many_gated_instances_causes_no_unnecessary_write() -> None:
-    """Each pod is written twice, and its status twice."""
+    """Updates many instances: each pod is written twice, and its status twice."""
     life = Life(check_every=200)
     life.apply(gated(replicas=MANY, maxUnavailable="10%"))
     assert life.complete
@@ -135,5 +146,7 @@ def test_rollout_of_many_gated_instances_causes_no_unnecessary_write() -> None:
 
 
 def totals(life: Life) -> Counter[str]:
-    """Returns the number of writes of each kind that changed something."""
+    """Returns verb and kind -> number of the writes since the last call that have changed
+    something.
+    """
     return Counter(change.rpartition(" ")[0] for change in changes(life))

@@ -1,4 +1,6 @@
-"""Stopping, starting, scaling, finishing and deleting: which objects are deleted and which stay."""
+"""Tests stopping, starting, scaling, finishing and deleting: which objects are deleted and which
+stay.
+"""
 
 from typing import Any
 
@@ -36,7 +38,11 @@ def test_tapp_can_be_scaled_to_zero_and_back() -> None:
 
 
 def test_scale_up_waits_for_terminating_pods_of_the_same_numbers() -> None:
-    """A pod name can only be used again after the pod is gone."""
+    """Scales down and up again while the pods still terminate; new pods are created after the old
+    ones are gone.
+
+    Until then the names of the pods are taken.
+    """
     life = Life().apply(stored(replicas=3))
     life.writes()
     life.begin_patch(replicas=1).until(lambda: bool(terminating(life)))
@@ -48,7 +54,7 @@ def test_scale_up_waits_for_terminating_pods_of_the_same_numbers() -> None:
 
 
 def terminating(life: Life) -> list[int]:
-    """Returns the numbers of the instances whose pod is terminating."""
+    """Returns the numbers of the instances whose pod is being deleted."""
     return [number for number, pod in life.pods.items() if pod["metadata"].get("deletionTimestamp")]
 
 
@@ -75,7 +81,11 @@ def test_killed_instance_does_not_count_for_the_budget() -> None:
 
 
 def batch(policy: str = "Never", replicas: int = 3, **settings: Any) -> Life:
-    """Returns instances that run for ten seconds; instance 1 exits with 1."""
+    """Returns a TApp whose containers run for ten seconds; that of instance 1 exits with code 1,
+    the others with 0.
+
+    `policy` is the restart policy, and `settings` are settings of the service.
+    """
     life = Life(**settings)
     life.world.kubelet.levers.completes = lambda pod, _container: (
         10.0,
@@ -126,7 +136,10 @@ def test_finished_pods_are_deleted_at_once_if_the_setting_says_so() -> None:
 
 
 def test_kubelet_restarts_containers_with_restart_policy_on_failure() -> None:
-    """The pod itself does not fail, so it is not replaced."""
+    """A container that exits with code 1 and restart policy OnFailure is restarted in its pod.
+
+    The pod itself does not fail, so it is not replaced.
+    """
     life = batch(policy="OnFailure").settle()
     assert life.status["statuses"]["0"] == life.status["statuses"]["2"] == "Succ"
     assert life.status["statuses"]["1"] != "Failed"
@@ -148,7 +161,9 @@ def test_evicted_pod_is_replaced_and_keeps_its_claim() -> None:
 
 
 def test_pod_that_the_kubelet_rejects_is_replaced() -> None:
-    """This holds for restartPolicy Never, too, because no container has ever run."""
+    """A pod that the kubelet rejects is replaced even with restart policy Never, because no
+    container has run.
+    """
     life = Life()
     full = iter([True])
     life.world.kubelet.levers.refuses = lambda _pod: next(full, False)
@@ -257,7 +272,7 @@ OWN: dict[str, Any] = {
 
 @pytest.mark.parametrize("parts", OWN.values(), ids=OWN)
 def test_pod_whose_containers_do_not_restart_runs_once(parts: dict[str, Any]) -> None:
-    """The restart policy of the pod is Always, but each container overrides it."""
+    """The restart policy of the pod is Always, but each container overrides it and runs once."""
     life = Life()
     life.world.kubelet.levers.completes = lambda pod, container: (
         (10.0, int(pod["metadata"]["name"] == "web-1")) if container == "web" else None
@@ -272,7 +287,7 @@ def test_pod_whose_containers_do_not_restart_runs_once(parts: dict[str, Any]) ->
 
 
 def test_container_that_its_rule_restarts_stays_in_its_pod() -> None:
-    """The pod ends when no rule matches the exit code."""
+    """A restart rule restarts a container by its exit code; the pod ends when no rule matches."""
     life = Life()
     codes = iter([42, 42, 0])
     life.world.kubelet.levers.completes = lambda _pod, _container: (10.0, next(codes))

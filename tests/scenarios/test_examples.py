@@ -1,4 +1,4 @@
-"""Every example does what its comment promises, with exactly the expected writes."""
+"""Tests that each example does what its comment promises, with exactly the expected writes."""
 
 import json
 import math
@@ -31,7 +31,7 @@ EVERY_STEP = pytest.mark.parametrize("step", [step_name(path) for path in STEPS]
 
 @EVERY_STEP
 def test_every_step_is_valid_and_has_no_unknown_field(step: str) -> None:
-    """The CRD must not prune anything."""
+    """Validates the TApps of each example, which must have no field that the CRD would prune."""
     for document in example(step):
         if document["kind"] == "TApp":
             VALIDATOR.validate(document)
@@ -39,7 +39,9 @@ def test_every_step_is_valid_and_has_no_unknown_field(step: str) -> None:
 
 
 def unknown_fields(value: object, schema: Document, path: str = "") -> list[str]:
-    """Returns the paths that the schema does not know."""
+    """Returns the paths of the fields in `value` that the schema does not know; `path` is the path
+    of `value`.
+    """
     if isinstance(value, list):
         items = schema.get("items", {})
         return [found for item in value for found in unknown_fields(item, items, f"{path}[]")]
@@ -65,7 +67,9 @@ def test_every_example_has_a_test_of_its_outcome() -> None:
 
 @EVERY_STEP
 def test_every_step_settles_and_causes_no_further_write(step: str) -> None:
-    """Each step runs in a new cluster, followed by two hours of resyncs."""
+    """Applies each step of an example in a new cluster; hours of resyncs afterwards write
+    nothing.
+    """
     life = Life(exposing=step in EXPOSED).apply(*tapp_of(step))
     assert life.complete
     life.writes()
@@ -74,12 +78,14 @@ def test_every_step_settles_and_causes_no_further_write(step: str) -> None:
 
 
 def tapp_of(step: str) -> list[Document]:
-    """Returns the documents of a step that the simulator knows."""
+    """Returns the documents of a step whose kinds the simulator knows."""
     return [item for item in example(step) if item["kind"] in ("TApp", "Service")]
 
 
 def test_disruption_budget() -> None:
-    """The budget leaves one of the running instances to evictions, as the comment says."""
+    """The PodDisruptionBudget of the example allows the eviction of one running instance, as its
+    comment says.
+    """
     life = Life().apply(*tapp_of("disruption-budget"))
     assert life.statuses == "Running Running Killed Running Running"
     budget, tapp = example("disruption-budget")
@@ -111,7 +117,9 @@ def test_every_field() -> None:
 
 
 def test_every_field_shows_each_field_of_the_spec() -> None:
-    """A new field has to be explained there."""
+    """The example `every-field` has each field of the spec, so that a new field has to be explained
+    there.
+    """
     (tapp,) = example("every-field")
     text = (EXAMPLES / "every-field.yaml").read_text()
     own = {"selector", "template", "templatePool", "serviceTemplate", "volumeClaimTemplates"}
@@ -121,7 +129,10 @@ def test_every_field_shows_each_field_of_the_spec() -> None:
 
 
 def fields(schema: Document, opaque: set[str], path: str = "") -> list[str]:
-    """Paths of all fields of a schema; of the fields in `opaque`, only their own paths."""
+    """Returns the paths of all fields of a schema.
+
+    Of the fields in `opaque`, only their own paths are returned. `path` is put before each path.
+    """
     found = []
     for name, field in schema.get("properties", {}).items():
         found.append(f"{path}{name}")
@@ -346,7 +357,10 @@ def test_configuration() -> None:
 
 
 def test_unused_templates() -> None:
-    """Runs without the admission policy, which only a real API server can run."""
+    """Plays the example without its admission policy, which only a real API server can run.
+
+    The condition UnusedTemplates names the template until a user removes it.
+    """
     life = Life().apply(*example("unused-templates/1-create"))
     assert life.images() == "nginx:1.27 nginx:1.29 nginx:1.28"
     assert life.condition("UnusedTemplates") == ""
@@ -390,7 +404,9 @@ def test_force_update() -> None:
 
 
 def test_hpa_for_tapp() -> None:
-    """The test plays the autoscaler, which writes `spec.replicas` through the scale subresource."""
+    """Plays the autoscaler, which writes `spec.replicas`; a later apply of the manifest keeps the
+    number.
+    """
     tapp, autoscaler = example("hpa-for-tapp")
     life = Life().apply(tapp)
     assert life.writes() == ["create Pod scaled-0"]
@@ -403,7 +419,9 @@ def test_hpa_for_tapp() -> None:
 
 
 def test_hpa_to_zero() -> None:
-    """A TApp with zero replicas is Ready, because that is what the spec requests."""
+    """Scales a TApp to zero and back; with zero replicas the TApp is Ready, because the spec asks
+    for that.
+    """
     tapp, autoscaler = example("hpa-to-zero")
     assert autoscaler["spec"]["minReplicas"] == 0
     assert "replicas" not in tapp["spec"]
@@ -416,7 +434,7 @@ def test_hpa_to_zero() -> None:
 
 
 def test_gang() -> None:
-    """The template names the group, and all pods are created together.
+    """All pods of the group are created together, and the template names the group.
 
     The simulator's API server drops the field, as a real one does if the feature gate is off. The
     field must not cause an update then.
@@ -451,7 +469,10 @@ GATE = "apps.tkestack.io/InPlaceUpdateReady"
 
 
 def since(pod: Document, type: str, status: str) -> float:
-    """Returns the time since when a pod's condition has this status; infinity if it has another."""
+    """Returns the time since when a pod's condition has this status, on the simulated clock.
+
+    Returns infinity if the condition has another status or does not exist.
+    """
     for found in pod["status"]["conditions"]:
         if (found["type"], found["status"]) == (type, status):
             return (
@@ -461,7 +482,9 @@ def since(pod: Document, type: str, status: str) -> float:
 
 
 def test_drain() -> None:
-    """Each pod has been out of the Service for the grace period before its container restarts."""
+    """Updates the example's image: each pod is outside the Service for the grace period before its
+    container restarts.
+    """
     life = Life().apply(*example("drain"))
     born, names = life.uids(), ["served-0", "served-1", "served-2"]
     begun = life.writes()
@@ -490,7 +513,9 @@ def test_drain() -> None:
 
 
 def test_hold() -> None:
-    """Each instance is updated when its program removes the hold, in that order."""
+    """Updates pods on hold: each instance is updated when its program removes the hold, in that
+    order.
+    """
     life = Life().apply(*tapp_of("hold"))
     names, born = [f"arena-{id}" for id in range(4)], life.uids()
 
@@ -517,7 +542,9 @@ def test_hold() -> None:
 
 
 def test_lost_node() -> None:
-    """The instance of the lost node runs on another node after a minute; the others stay."""
+    """Loses a node: after a minute its instance runs on another node, and the other instances
+    stay.
+    """
     life = Life().apply(*example("lost-node"))
     born = life.uids()
     nodes = {number: pod["spec"]["nodeName"] for number, pod in life.pods.items()}

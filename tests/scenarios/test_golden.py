@@ -1,4 +1,5 @@
-"""The children of the first sync of every example: valid, and as recorded.
+"""Tests the children of the first sync of each example: they are valid, and equal the recorded
+ones.
 
 A golden file lists all children and shows those of the first instance of each template. `pytest
 tests/scenarios --update-golden` rewrites them; review the difference.
@@ -30,7 +31,9 @@ FIRST_STEPS = sorted([*EXAMPLES.glob("*.yaml"), *EXAMPLES.glob("*/1-*.yaml")])
 
 
 def name_of(path: Path) -> str:
-    """Returns the name of an example: that of its file, or of its directory."""
+    """Returns the name of an example: that of its file, or of its directory if it has several
+    steps.
+    """
     return path.stem if path.parent == EXAMPLES else path.parent.name
 
 
@@ -41,7 +44,7 @@ EVERY_EXAMPLE = pytest.mark.parametrize("path", FIRST_STEPS, ids=name_of)
 
 @cache
 def first_sync(path: Path) -> tuple[Document, list[Document]]:
-    """Returns the TApp of an example and the children of its first sync."""
+    """Returns the TApp of an example, and the children in the response to its first sync."""
     life = Life(exposing=name_of(path) == "service-each")
     documents = example(str(path.relative_to(EXAMPLES).with_suffix("")))
     life.begin(*[document for document in documents if document["kind"] in ("TApp", "Service")])
@@ -54,7 +57,7 @@ def first_sync(path: Path) -> tuple[Document, list[Document]]:
 def test_first_children_are_valid_kubernetes_objects(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Unknown fields count as errors."""
+    """Validates the children of each example's first sync; unknown fields count as errors."""
     monkeypatch.setattr(utils, "schema_contents", schema)
     _, children = first_sync(path)
     assert children
@@ -79,7 +82,11 @@ def test_every_golden_file_has_its_example() -> None:
 
 
 def excerpt(tapp: Document, children: list[Document]) -> Document:
-    """Returns all names, the first revision, and the children of each template's first instance."""
+    """Returns the part of the children that a golden file has.
+
+    It has the names of all children, the first revision, and the children of each template's first
+    instance.
+    """
     replicas = tapp["spec"].get("replicas", 1)
     shown: dict[str, int] = {}
     for number in range(replicas):
@@ -101,7 +108,7 @@ def excerpt(tapp: Document, children: list[Document]) -> Document:
 
 @pytest.mark.parametrize("name", ["sync", "plan"])
 def test_example_request_for_curl_gets_a_response(name: str) -> None:
-    """The README shows `curl -d @examples/requests/sync.json localhost:8080/sync`."""
+    """Sends the example requests, with which the README shows `curl`, to the service."""
     body = (EXAMPLES / "requests" / f"{name}.json").read_bytes()
     client = create_app(Settings(log_level="ERROR"), clock=lambda: 1767225600.0).test_client()
     response = client.post(f"/{name}", data=body, content_type="application/json")

@@ -1,4 +1,4 @@
-"""Claims that grow with their template in the simulator, and the condition if they cannot."""
+"""Tests claims that grow with their template in the simulator, and the condition if they cannot."""
 
 from typing import Any
 
@@ -10,19 +10,19 @@ CLASS = storage_class(default=True)
 
 
 def requested_sizes(life: Life) -> list[str]:
-    """Returns the requested sizes of all claims, sorted by name."""
+    """Returns the requested sizes of all claims, sorted by the name of the claim."""
     claims = life.world.list("PersistentVolumeClaim")
     return [claim["spec"]["resources"]["requests"]["storage"] for claim in claims]
 
 
 def capacity(life: Life) -> list[str]:
-    """Returns the sizes of the volumes of all claims, sorted by name."""
+    """Returns the sizes of the volumes of all claims, sorted by the name of the claim."""
     claims = life.world.list("PersistentVolumeClaim")
     return [claim["status"]["capacity"]["storage"] for claim in claims]
 
 
 def larger(size: str = "2Gi") -> dict[str, Any]:
-    """Returns the edit of the size."""
+    """Returns the field of a spec with which the claims get this size."""
     return {"volumeClaimTemplates": [claim_template(storage=size)]}
 
 
@@ -56,7 +56,11 @@ def test_condition_says_that_the_storage_class_forbids_growing_until_it_is_chang
 
 
 def test_refused_write_of_one_claim_does_not_block_other_children() -> None:
-    """Metacontroller continues with the other children, writes the status, and tries again."""
+    """The API server refuses the update of one claim; the other claims grow, and a new pod is
+    created.
+
+    Metacontroller continues with the other children, writes the status, and tries again.
+    """
     life = Life().apply(CLASS, stored())
     life.world.store.fail(1, verb="update", kind="PersistentVolumeClaim", code=403)
     life.begin_patch(replicas=4, **larger())
@@ -89,7 +93,10 @@ def test_condition_says_that_the_driver_cannot_grow_a_claim_and_no_claim_shrinks
 
 
 def test_claims_of_a_tapp_with_the_name_of_its_namespace_keep_both_owners() -> None:
-    """Both owners have the same name, and the garbage collector depends on them."""
+    """The claims grow and survive the TApp, although its name is also that of its Namespace.
+
+    Both are owners of the claims with the same name, and the garbage collector depends on both.
+    """
     life = Life()
     life.world.namespace("web")
     tapp = stored()

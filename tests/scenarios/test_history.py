@@ -1,4 +1,4 @@
-"""The history of a TApp in the simulator: rollouts, rollbacks, stale caches, deletion."""
+"""Tests the history of a TApp in the simulator: rollouts, rollbacks, stale caches, deletion."""
 
 import pytest
 
@@ -32,7 +32,12 @@ def test_promoted_canary_is_a_new_revision_of_the_default_template() -> None:
 
 @pytest.mark.parametrize("lag", [0.05, 2.0, 20.0], ids="{} s".format)
 def test_stale_cache_of_revisions_causes_at_most_refused_writes(lag: float) -> None:
-    """The service creates a revision again under the same name if the cache does not show it."""
+    """Rolls out several images while the cache shows ControllerRevisions late: in the end the
+    history is right.
+
+    The service creates a revision again under the same name if the cache does not show it, which
+    the API server refuses.
+    """
     life = Life()
     life.world.cache.lag["ControllerRevision"] = lag
     life.apply(tapp(replicas=2))
@@ -51,7 +56,9 @@ def test_stale_cache_of_revisions_causes_at_most_refused_writes(lag: float) -> N
 
 
 def test_refused_revision_does_not_block_pods() -> None:
-    """A quota on ControllerRevisions causes Events, but the instances run."""
+    """The API server refuses all ControllerRevisions, for example because of a quota: the instances
+    still run.
+    """
     life = Life()
     life.world.store.fail(50, verb="create", kind="ControllerRevision", code=403)
     life.begin(tapp(replicas=2)).settle(allow_errors=True)
@@ -60,7 +67,9 @@ def test_refused_revision_does_not_block_pods() -> None:
 
 
 def test_old_revision_stays_while_its_new_one_cannot_be_created() -> None:
-    """During a rollback, the running template must stay in the history."""
+    """During a rollback whose revision cannot be written again, the revision of the running
+    template stays.
+    """
     life = Life().apply(tapp(replicas=2))
     life.patch(template=template("web:2"))
     life.world.store.fail(1_000, verb="create", kind="ControllerRevision", code=403)

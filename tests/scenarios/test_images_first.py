@@ -1,4 +1,8 @@
-"""`prePull`: new images are on the node of an instance before its containers stop."""
+"""Tests `prePull`: new images are on the node of an instance before its containers stop.
+
+A *puller* is a short-lived pod that belongs to no instance and makes the kubelet of a node pull
+images.
+"""
 
 from typing import Any
 
@@ -15,7 +19,12 @@ SECONDS = 20.0
 
 
 def tapp_with_slow_registry(nodes: int = 3, **settings: Any) -> Life:
-    """Returns five settled instances on some nodes, with a slow registry."""
+    """Returns a TApp with `prePull` and five available instances; from now on each pull takes 20
+    seconds.
+
+    `nodes` is the number of nodes, and `settings` are settings of the service or arguments of
+    `Life`.
+    """
     life = Life(nodes=nodes, **settings)
     life.apply(tapp(template=template("web:1"), updateStrategy=FIRST))
     life.world.kubelet.levers.pull_seconds = SECONDS
@@ -24,12 +33,12 @@ def tapp_with_slow_registry(nodes: int = 3, **settings: Any) -> Life:
 
 
 def pullers(life: Life) -> dict[str, Document]:
-    """Returns the puller pods by node."""
+    """Returns node name -> puller pod for all pullers."""
     return {pod["spec"]["nodeName"]: pod for pod in life.world.list("Pod") if is_puller(pod)}
 
 
 def seconds_unavailable(life: Life) -> float:
-    """Returns the seconds for which instance 0 was unavailable until the TApp was complete."""
+    """Runs until the TApp is complete; returns for how many seconds instance 0 could not serve."""
     lost, step = 0.0, 0.25
     while not life.complete:
         life.world.run(step)
@@ -142,7 +151,10 @@ def test_instances_are_updated_in_order_although_other_nodes_pull_faster() -> No
 
 
 def test_images_of_the_next_updates_are_pulled_first() -> None:
-    """Otherwise the pullers of later updates would block them forever."""
+    """With at most two pullers at a time, a second edit of other instances is completed as well.
+
+    Otherwise the pullers of later updates would block those of the next updates forever.
+    """
     life = tapp_with_slow_registry(nodes=5, max_pullers=2)
     life.begin_patch(template=template("web:2"))
     life.world.run(2)
@@ -176,7 +188,7 @@ def test_pullers_are_deleted_when_no_update_needs_them(edit: str) -> None:
 
 
 def no_image_volumes(operation: str, pod: Document) -> Document:
-    """Refuses pods with image volumes, as an admission policy would."""
+    """An admission policy that refuses each new pod with an image volume, as each puller has."""
     volumes = (pod.get("spec") or {}).get("volumes") or []
     if operation == "CREATE" and any("image" in volume for volume in volumes):
         raise ForbiddenError("no image volumes here")
@@ -184,9 +196,11 @@ def no_image_volumes(operation: str, pod: Document) -> Document:
 
 
 def assert_update_without_pullers(life: Life, why: str, wait: float = 30) -> None:
-    """Asserts that the update waits, sets a condition, and then runs without pullers.
+    """Checks a rollout for which pullers cannot run: it waits, sets a condition, and then runs
+    without pullers.
 
-    The next update does not wait.
+    The condition contains the text `why`, and the rollout begins after about `wait` seconds. The
+    next rollout does not wait.
     """
     life.watch_readiness()
     life.begin_patch(template=template("web:2")).world.run(wait - 5)
@@ -224,9 +238,11 @@ def test_updates_continue_if_kubelets_reject_pullers() -> None:
 
 
 def test_updates_continue_if_the_image_of_the_puller_cannot_be_pulled() -> None:
-    """The wait ends 30 seconds after the puller itself fails, and not after the time for a pull.
+    """The image that the puller itself runs does not exist, so the rollout continues without
+    pullers.
 
-    The kubelet first pulls the new image and then that of the puller, both slowly.
+    The wait ends 30 seconds after the puller fails, and not after the time for a pull. The kubelet
+    first pulls the new image and then that of the puller, both slowly.
     """
     life = tapp_with_slow_registry(puller_image="example.com/pause:1")
     life.world.kubelet.levers.bad_images.add("example.com/pause:1")
@@ -234,14 +250,21 @@ def test_updates_continue_if_the_image_of_the_puller_cannot_be_pulled() -> None:
 
 
 class Refusal:
-    """Admission that refuses pullers while it is active, and counts them."""
+    """An admission policy that refuses to create pullers.
+
+    Attributes:
+        active: False if it refuses nothing.
+        asked: the number of attempts to create a puller so far.
+        most: the number of pullers that may exist before it refuses another one.
+        life: the life whose pullers are counted; None counts as no pullers.
+    """
 
     def __init__(self, most: int = 0) -> None:
         self.active, self.asked, self.most = True, 0, most
         self.life: Life | None = None
 
     def __call__(self, operation: str, pod: Document) -> Document:
-        """Refuses or accepts an object, as an admission policy."""
+        """Returns the object unchanged, or raises ForbiddenError for a puller that is refused."""
         if operation == "CREATE" and is_puller(pod):
             self.asked += 1
             there = 0 if self.life is None else len(pullers(self.life))
@@ -255,7 +278,11 @@ HOUR = 3600
 
 @pytest.mark.parametrize("retry", ["after an hour", "after prePull was set again"])
 def test_no_puller_is_created_for_an_hour_after_a_refusal(retry: str) -> None:
-    """After that, the next rollout creates pullers again."""
+    """After a refused puller, rollouts run without pullers until an hour is over or prePull is set
+    again.
+
+    After that, the next rollout creates pullers again.
+    """
     refusal = Refusal()
     life = tapp_with_slow_registry(policies=[refusal])
     life.begin_patch(template=template("web:2")).world.run(35)
@@ -285,7 +312,11 @@ def test_no_puller_is_created_for_an_hour_after_a_refusal(retry: str) -> None:
 
 
 def test_condition_stays_while_a_refused_puller_is_tried_again() -> None:
-    """After an hour, one rollout waits half a minute. Then no rollout waits for another hour."""
+    """An hour after a refusal, one rollout waits half a minute for its puller, with the condition
+    unchanged.
+
+    The next rollout does not wait.
+    """
     life = tapp_with_slow_registry(policies=[Refusal()])
     life.patch(template=template("web:2"))
     life.world.run(HOUR)
@@ -300,7 +331,10 @@ def test_condition_stays_while_a_refused_puller_is_tried_again() -> None:
 
 
 def test_pullers_run_one_by_one_if_a_quota_allows_only_one() -> None:
-    """Every image is still pulled before its update, and no refusal is recorded."""
+    """A quota allows one puller at a time: each image is still pulled before its update.
+
+    No refusal is reported in a condition.
+    """
     refusal = Refusal(most=1)
     life = tapp_with_slow_registry(policies=[refusal])
     refusal.life = life
@@ -312,7 +346,9 @@ def test_pullers_run_one_by_one_if_a_quota_allows_only_one() -> None:
 
 
 def test_deleted_puller_is_created_again() -> None:
-    """A puller that is gone was not necessarily refused."""
+    """Deletes a puller during a pull: it is created again, because a missing puller was not
+    necessarily refused.
+    """
     life = tapp_with_slow_registry(nodes=1)
     life.world.kubelet.levers.pull_seconds = 60
     life.begin_patch(template=template("web:2")).world.run(45)
@@ -340,7 +376,9 @@ def test_progressing_does_not_claim_that_missing_pullers_pull() -> None:
 
 
 def test_pullers_request_few_resources() -> None:
-    """Pullers have each resource that a quota or a policy may require, as request and limit."""
+    """Pullers have small requests and limits for each resource that a quota or a policy may
+    require.
+    """
     life = tapp_with_slow_registry()
     asked = {"limits": {"cpu": "4", "ephemeral-storage": "2Gi", "nvidia.com/gpu": "1"}}
     more = {"container": {"resources": asked}, "securityContext": {"runAsUser": 1001}}

@@ -1,4 +1,7 @@
-"""Kept instances in the simulator: their pods are accepted by its API server and run."""
+"""Tests kept instances in the simulator: the API server accepts their new pods, which then run.
+
+A partition keeps such an instance at an older revision.
+"""
 
 from typing import Any
 
@@ -9,13 +12,13 @@ from tests.scenarios.life import Life
 
 
 def mounting(image: str, *names: str, **spec: Any) -> Document:
-    """Returns a template that mounts these volumes."""
+    """Returns a pod template that mounts the volumes with these names."""
     mounts = [{"name": name, "mountPath": f"/{name}"} for name in names]
     return template(image, container={"volumeMounts": mounts}, **spec)
 
 
 def claims_of(life: Life, id: int) -> list[str]:
-    """Returns the claims of an instance's pod."""
+    """Returns the names of the claims that an instance's pod uses."""
     found = [each.get("persistentVolumeClaim") for each in life.pods[id]["spec"]["volumes"]]
     return [each["claimName"] for each in found if each]
 
@@ -42,7 +45,12 @@ EDITS = {
 def test_kept_instances_are_recreated_with_the_claims_of_their_revision(
     edit: Document, policy: str
 ) -> None:
-    """One kept instance loses its pod, one is killed and started, and two are new."""
+    """Edits the claim templates while a partition keeps four of five instances at the earlier
+    revision.
+
+    One of them loses its pod, one is killed and started, and two are new: each gets the earlier
+    claims.
+    """
     life = Life().apply(
         manifest(
             replicas=3,

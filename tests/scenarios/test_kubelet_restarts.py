@@ -1,4 +1,6 @@
-"""A kubelet that restarts during an update, and takes over the published status of its pods."""
+"""Tests a kubelet that restarts during an update, and takes over the published status of its
+pods.
+"""
 
 import pytest
 
@@ -15,7 +17,11 @@ PROBE = {"exec": {"command": ["true"]}, "periodSeconds": 1, "failureThreshold": 
 def test_no_other_instance_is_updated_before_a_probe_has_checked_the_new_container(
     probe: str, policies: tuple[Policy, ...], keeps: bool
 ) -> None:
-    """The container starts at once, but serves requests only after the kubelet is back."""
+    """Restarts the kubelet during the update of one of three instances; the other two keep serving.
+
+    The new container starts at once, but serves requests only after the kubelet is back, and its
+    status still describes the old container.
+    """
     life = Life(policies=policies)
     behaviour = life.world.kubelet.levers
     behaviour.keeps_ready = keeps

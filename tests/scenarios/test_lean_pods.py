@@ -1,4 +1,4 @@
-"""Pods without managed fields, when only time can prove that an update is complete."""
+"""Tests pods without managed fields, where only time can prove that some updates are complete."""
 
 import pytest
 
@@ -8,9 +8,10 @@ from tests.scenarios.life import Life, each
 
 
 def tapp_with_overtaken_update(*, lean: bool) -> Life:
-    """Returns a TApp whose update is followed by one to another tag of the same image.
+    """Returns a TApp whose image was changed twice in a row, to two tags of the same image.
 
-    The kubelet still stops the container for the first update.
+    The kubelet still stops the container for the first change. `lean` is True if an admission
+    policy removes managed fields.
     """
     life = Life(policies=[lean_pods] if lean else [])
     life.world.kubelet.levers.digests |= {"web:2": "2" * 64, "web:3": "2" * 64}
@@ -26,7 +27,11 @@ def tapp_with_overtaken_update(*, lean: bool) -> Life:
 
 @pytest.mark.parametrize("lean", [False, True], ids=["normal pods", "lean pods"])
 def test_update_to_another_tag_of_the_same_image_is_complete_after_some_time(lean: bool) -> None:
-    """The time is twice the grace period and a margin, from the last report of the kubelet."""
+    """The update counts as complete after twice the grace period and a margin, from the kubelet's
+    last report.
+
+    The status of the pod shows the same image ID for both tags, so nothing else proves the update.
+    """
     life = tapp_with_overtaken_update(lean=lean)
     begun = life.world.clock.now
     life.world.run(30.0)

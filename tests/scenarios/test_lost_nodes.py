@@ -1,4 +1,4 @@
-"""Instances that leave a lost node, and the pods on that node when it is back."""
+"""Tests instances that leave a lost node, and the pods on that node when it is back."""
 
 import pytest
 
@@ -11,7 +11,7 @@ LOST = "apps.tkestack.io/lost-node"
 
 
 def tapp_with_force_delete(replicas: int = 5, nodes: int = 5) -> Life:
-    """Returns a settled TApp with forceDeletePod, with one instance on each node."""
+    """Returns a TApp with `forceDeletePod` and available instances, one on each node."""
     return Life(nodes=nodes).apply(tapp(replicas=replicas, forceDeletePod=True))
 
 
@@ -21,7 +21,7 @@ def node_of(life: Life, id: int) -> str:
 
 
 def lose(life: Life, *ids: int) -> list[str]:
-    """Makes the nodes of these instances unreachable, and returns their names."""
+    """Makes the nodes of these instances unreachable, and returns the names of the nodes."""
     nodes = sorted({node_of(life, id) for id in ids})
     for node in nodes:
         life.world.nodes.lose(node)
@@ -30,7 +30,9 @@ def lose(life: Life, *ids: int) -> list[str]:
 
 
 def written(life: Life) -> list[str]:
-    """Returns the writes that changed something, without those of the TApp."""
+    """Returns the writes since the last call that have changed something, without those of the
+    TApp.
+    """
     news = [write for write in life.news() if write.kind != "TApp"]
     return [f"{write.verb} {write.name}" for write in news if write.outcome == "ok"]
 
@@ -88,7 +90,12 @@ def test_node_that_is_back_in_time_causes_no_write() -> None:
 
 
 def test_node_that_is_back_before_its_pod_is_marked_failed_keeps_the_pod() -> None:
-    """The service has marked the pod as lost, but the pod-status hook cannot set it to Failed."""
+    """A node returns after the service has marked its pod as lost, but before the pod is set to
+    Failed.
+
+    The pod-status hook, which would do that, is not reachable. The pod stays, and its mark is
+    removed.
+    """
     life = tapp_with_force_delete()
     before = life.uids()
     (node,) = lose(life, 2)
@@ -110,7 +117,11 @@ EDITS: dict[str, Document] = {"kill": {"statuses": {"2": "Killed"}}, "scale down
 
 @pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS)
 def test_pod_on_an_unreachable_node_is_deleted_when_the_node_is_lost(edit: Document) -> None:
-    """The pod does not stay Terminating, and the node does not have to come back."""
+    """Kills an instance, or scales down, while its node is unreachable: the pod goes after the
+    limit.
+
+    The pod does not stay Terminating, and the node does not have to come back.
+    """
     life = tapp_with_force_delete(replicas=3, nodes=3)
     lose(life, 2)
     life.world.run(10)

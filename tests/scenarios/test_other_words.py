@@ -1,4 +1,6 @@
-"""Equivalent templates: a short one is applied after the long form that kubectl has printed."""
+"""Tests equivalent templates: a short one is applied after the long form that kubectl has
+printed.
+"""
 
 from typing import Any
 
@@ -14,7 +16,7 @@ PLAIN = storing(ports=[{"containerPort": 80}], livenessProbe={"httpGet": {"port"
 
 
 def printed(template: Document) -> Document:
-    """Returns the template as `kubectl get statefulset -o yaml` prints it."""
+    """Returns the template with its defaults, as `kubectl get statefulset -o yaml` prints it."""
     spec = fully_written(template["spec"], lambda field: field != "enableServiceLinks")
     spec["containers"][0]["imagePullPolicy"] = "IfNotPresent"
     metadata = {**template["metadata"], "creationTimestamp": None}
@@ -32,7 +34,9 @@ def printed(template: Document) -> Document:
 def test_short_template_after_the_printed_one_restarts_nothing(
     policies: tuple[Policy, ...], limit: int
 ) -> None:
-    """Each pod is written once, all in one sync."""
+    """Replaces the long form of a template by the short one: each pod gets new labels in one sync,
+    and no more.
+    """
     life = Life(policies=policies).apply(
         stored(template=printed(PLAIN), revisionHistoryLimit=limit)
     )
@@ -53,7 +57,11 @@ def test_short_template_after_the_printed_one_restarts_nothing(
 
 
 def test_equivalent_template_after_a_restart_in_place_restarts_nothing() -> None:
-    """The image of the pod has a digest then, and keeps it."""
+    """Replaces the short form by the long one after a restart in place, after which the pod's image
+    has a digest.
+
+    The image keeps its digest.
+    """
     annotations = {"apps.tkestack.io/restart-in-place": "1"}
 
     def asking(body: Document, notes: dict[str, Any]) -> Document:

@@ -1,4 +1,6 @@
-"""Updates that admission refuses, as on a real API server (tests/e2e/test_beside_security.py)."""
+"""Tests updates that admission refuses, as on a real API server
+(tests/e2e/test_beside_security.py).
+"""
 
 from typing import Any
 
@@ -14,12 +16,18 @@ Document = dict[str, Any]
 
 
 class TightenedPolicy:
-    """A Pod Security policy that becomes stricter while pods run."""
+    """An admission policy for Pod Security that becomes stricter while pods run.
+
+    Attributes:
+        on: True after the policy has become stricter.
+    """
 
     on = False
 
     def __call__(self, operation: Operation, obj: Object) -> Object:
-        """Refuses updates while the policy is on."""
+        """Returns the object; raises ForbiddenError for an update to the image `root:2` while the
+        policy is on.
+        """
         watched = self.on and operation == "UPDATE" and obj["kind"] == "Pod"
         if watched and obj["spec"]["containers"][0]["image"] == "root:2":
             raise ForbiddenError(f"pods {obj['metadata']['name']} violates PodSecurity")

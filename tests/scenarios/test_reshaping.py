@@ -1,4 +1,4 @@
-"""Admission that changes pods causes the same writes as on a real API server.
+"""Tests that admission that changes pods causes the same writes as on a real API server.
 
 The counterparts are tests/e2e/test_reshaping.py and test_policies.py.
 """
@@ -17,17 +17,17 @@ Document = dict[str, Any]
 
 
 def mirrored(image: str) -> str:
-    """Returns the image with the name of a mirror."""
+    """Returns the name of an image with `mirror/` before it, once."""
     return image if image.startswith("mirror/") else f"mirror/{image}"
 
 
 def only_new(policy: Policy) -> Policy:
-    """Returns the policy, limited to creations."""
+    """Returns an admission policy that applies `policy` to new objects only."""
     return lambda operation, obj: policy(operation, obj) if operation == "CREATE" else obj
 
 
 def with_atomic_lists(image: str) -> Document:
-    """Returns a template with defaults in lists that Metacontroller replaces as a whole."""
+    """Returns a pod template with defaults in lists that Metacontroller replaces as a whole."""
     sources = [{"serviceAccountToken": {"path": "token"}}]
     spread = {
         "maxSkew": 1,
@@ -45,7 +45,7 @@ def with_atomic_lists(image: str) -> Document:
 
 
 def with_repeated_variable(image: str) -> Document:
-    """Returns a template with an environment variable that is set twice."""
+    """Returns a pod template with an environment variable that is set twice."""
     values = [("A", "1"), ("B", "2"), ("A", "3")]
     return template(image, container={"env": [{"name": n, "value": v} for n, v in values]})
 
@@ -89,7 +89,11 @@ def test_creation_and_update_under_admission_cause_the_expected_writes(
     more_writes: tuple[int, int],
     image: str,
 ) -> None:
-    """`more_writes` are the writes that record the stored form of new and of updated pods."""
+    """Creates a TApp and changes its image in place; each pod has the expected number of writes.
+
+    `more_writes` has the numbers of additional writes that record the stored form of new and of
+    updated pods.
+    """
     life = Life(policies=policies).apply(tapp(replicas=2, template=made("web:1")))
     names = ("web-0", "web-1")
     updates = each("update Pod", *names)

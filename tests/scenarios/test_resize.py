@@ -1,4 +1,6 @@
-"""`resources: InPlace`: running pods get other CPU and memory through the resize subresource."""
+"""Tests `resources: InPlace`: running pods get other CPU and memory through the resize
+subresource.
+"""
 
 import pytest
 
@@ -9,7 +11,9 @@ from tests.scenarios.resizes import RESTART, asking, begun, strategy
 
 
 def limits(life: Life) -> list[str]:
-    """Returns the CPU limit of each main container, in the spec and as its kubelet reports it."""
+    """Returns two CPU limits for each main container: that of the spec, and the one that the
+    kubelet reports.
+    """
     return [
         f"{pod['spec']['containers'][0]['resources']['limits']['cpu']} "
         f"{pod['status']['containerStatuses'][0]['resources']['limits']['cpu']}"
@@ -22,7 +26,9 @@ def restarted(life: Life) -> int:
 
 
 def make_pending(life: Life, reason: str, *names: str) -> None:
-    """Lets the kubelet report for these pods that the resize is pending."""
+    """Makes the kubelet report for the pods with these names that their resize is pending for
+    `reason`.
+    """
     life.world.kubelet.levers.resize_pends = lambda pod: (
         (reason, "Node didn't have enough resource: cpu")
         if pod["metadata"]["name"] in names

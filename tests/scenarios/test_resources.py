@@ -1,4 +1,4 @@
-"""The resources of a container: set by its template, or by somebody who resizes its pod."""
+"""Tests the resources of a container: set by its template, or by somebody who resizes its pod."""
 
 import pytest
 
@@ -11,7 +11,7 @@ DEFAULT = {"inPlaceUpdateStrategy": {"resources": None}}
 
 
 def cpus(life: Life) -> list[str]:
-    """Returns the CPU requests of each pod's containers."""
+    """Returns the CPU requests of the containers of each pod, one line for each pod."""
     return [
         " ".join(
             one["resources"]["requests"]["cpu"]
@@ -158,7 +158,7 @@ def test_switching_resources_ignore_on_and_off_restarts_nothing(history: int) ->
 
 
 def revisions(life: Life) -> set[str]:
-    """Returns the revisions in the labels of the pods."""
+    """Returns the different revisions that the labels of the pods have."""
     return {pod["metadata"]["labels"]["tapp_template_hash_key"] for pod in life.pods.values()}
 
 
@@ -190,7 +190,10 @@ def test_switching_to_ignore_without_resources_causes_no_write() -> None:
 
 
 def test_simulated_api_server_validates_updates_and_resizes_like_a_real_one() -> None:
-    """Kubernetes decides this in ValidatePodUpdate and ValidatePodResize."""
+    """Tries invalid updates and resizes: the simulator refuses them with Kubernetes' messages.
+
+    Kubernetes decides this in ValidatePodUpdate and ValidatePodResize.
+    """
     life = begun()
     world, pod = life.world, life.pods[0]
     container = {**pod["spec"]["containers"][0], "resources": {}, "image": "web:9"}

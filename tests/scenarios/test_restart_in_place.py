@@ -1,4 +1,4 @@
-"""Containers that restart in their pods, by an annotation or for a label that they read."""
+"""Tests containers that restart in their pods, by an annotation or for a label that they read."""
 
 from typing import Any
 
@@ -14,7 +14,11 @@ SIDE = {"name": "side", "image": "side:1"}
 
 
 def asking(image: str = "web:1", labels: Document | None = None, **more: Any) -> Document:
-    """Returns a template; arguments `restart` and `restart_web` become annotations."""
+    """Returns a pod template that requests restarts in place.
+
+    The arguments `restart` and `restart_web` become the annotations for all containers and for the
+    container `web`.
+    """
     asked = {
         RESTART + key.removeprefix("restart").replace("_", "."): more.pop(key)
         for key in list(more)
@@ -25,7 +29,9 @@ def asking(image: str = "web:1", labels: Document | None = None, **more: Any) ->
 
 @pytest.fixture
 def life() -> Life:
-    """Five instances of two containers, of which two may be unavailable."""
+    """Returns a TApp with five instances of two containers, of which two instances may be
+    unavailable.
+    """
     spec = {"template": asking(sidecars=[SIDE]), "updateStrategy": {"maxUnavailable": 2}}
     life = Life().apply(tapp(**spec))
     life.writes()
@@ -34,7 +40,7 @@ def life() -> Life:
 
 
 def restart_counts(life: Life, container: str) -> list[int]:
-    """Returns the restart count of a container in each pod."""
+    """Returns the restart count of the container in each pod, by instance number."""
     return [
         next(
             s["restartCount"] for s in pod["status"]["containerStatuses"] if s["name"] == container
@@ -44,7 +50,7 @@ def restart_counts(life: Life, container: str) -> list[int]:
 
 
 def digests(life: Life) -> set[str]:
-    """Returns the image IDs of all containers."""
+    """Returns the different image IDs of all containers."""
     return {
         status["imageID"]
         for pod in life.pods.values()
@@ -88,7 +94,9 @@ def test_restart_together_with_a_new_image_restarts_each_container_once(life: Li
 
 
 def test_later_edits_are_compared_with_the_template_and_not_with_the_digest(life: Life) -> None:
-    """After a restart in place, the image of the pod has a digest."""
+    """After a restart in place, the image of the pod has a digest; later edits still restart the
+    right containers.
+    """
     life.patch(template=asking(sidecars=[SIDE], restart="1"))
     assert "@sha256:" in life.images()
     life.patch(template=asking(sidecars=[SIDE], restart="1", labels={"v": "2"}))
@@ -176,7 +184,10 @@ def test_pod_with_a_container_that_cannot_start_is_replaced() -> None:
 
 
 def request_restart(life: Life, number: int, text: str, container: str = "") -> None:
-    """Requests the restart of one pod by its annotation."""
+    """Requests a restart in one pod by an annotation of the pod; "" stands for all containers.
+
+    `text` is the value of the annotation, of which each new value is a new request.
+    """
     key = f"apps.tkestack.io/restart-instance{container and '.'}{container}"
     life.world.patch("Pod", f"web-{number}", {"metadata": {"annotations": {key: text}}})
 
@@ -229,7 +240,11 @@ def test_restart_of_an_unknown_container_of_a_pod_has_no_effect(life: Life) -> N
 @pytest.mark.parametrize("code", [0, 1], ids=["succeeded", "failed"])
 @pytest.mark.parametrize("lean", [False, True], ids=["normal pods", "lean pods"])
 def test_restart_after_a_crash_does_not_complete_a_requested_restart(lean: bool, code: int) -> None:
-    """The kubelet restarts the container with the old spec, and then stops it once more."""
+    """Requests a restart while two containers restart after a crash; they count as restarted only
+    later.
+
+    The kubelet first restarts such a container with the old spec, and then stops it once more.
+    """
     life = Life(policies=[lean_pods] if lean else [])
     life.apply(tapp(template=asking(), updateStrategy={"maxUnavailable": 2}))
     behaviour = life.world.kubelet.levers
@@ -252,9 +267,10 @@ PROBED = {"livenessProbe": {"tcpSocket": {"port": 80}}}
 def test_restart_by_a_liveness_probe_does_not_complete_a_requested_restart(
     turns_seen: bool,
 ) -> None:
-    """The container looks as if the kubelet had stopped it for the request.
+    """Requests a restart just after a liveness probe has failed in two containers.
 
-    The kubelet will stop it for the request only later.
+    Such a container looks as if the kubelet had stopped it for the request, but that happens only
+    later.
     """
     life = Life().apply(tapp(template=asking(container=PROBED), updateStrategy=TWO))
     behaviour = life.world.kubelet.levers
@@ -273,7 +289,11 @@ TWO = {"maxUnavailable": 2}
 
 
 def test_restart_of_a_probed_container_is_complete_when_its_stop_was_observed() -> None:
-    """It stays complete, with any later report of the kubelet."""
+    """Requests a restart of containers with a liveness probe; it is complete soon after the status
+    has shown their stop.
+
+    It stays complete, with any later report of the kubelet.
+    """
     life = Life().apply(tapp(template=asking(container=PROBED), updateStrategy=TWO))
     life.world.kubelet.levers.stop_seconds = 5.0
     began = life.world.clock.now
@@ -289,9 +309,10 @@ def test_restart_of_a_probed_container_is_complete_when_its_stop_was_observed() 
 
 @pytest.mark.parametrize("lean", [False, True], ids=["normal pods", "lean pods"])
 def test_pod_that_is_evicted_during_a_restart_is_replaced(lean: bool) -> None:
-    """One container has restarted, and the other one has not.
+    """Evicts a pod after one of its two containers has restarted, but not the other one.
 
-    Both had run for a long time before, so the time alone would prove the restart.
+    Both had run for a long time before, so the time alone would prove the restart, and the pod
+    would count as finished.
     """
     first = asking(sidecars=[SIDE], terminationGracePeriodSeconds=1)
     second = asking(sidecars=[SIDE], terminationGracePeriodSeconds=1, restart="1")

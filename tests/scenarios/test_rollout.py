@@ -1,4 +1,6 @@
-"""gitops/rollout: each commit is the next stage of a rollout, and tools wait for each stage."""
+"""Tests gitops/rollout: each commit is the next stage of a rollout, and tools wait for each
+stage.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,7 @@ STAGES = {"10-percent": 1, "50-percent": 5, "all": 10}
 
 
 def stage(name: str) -> Document:
-    """Returns the TApp of a stage, built as kustomize does with a patch that adds a field."""
+    """Returns the TApp of a stage, built as kustomize does with a patch that adds fields."""
     (resource,) = loaded(ROLLOUT / name / "kustomization.yaml")["resources"]
     found: Document = loaded((ROLLOUT / name / resource).resolve() / "tapp.yaml")
     for patch in loaded(ROLLOUT / name / "kustomization.yaml").get("patches", []):

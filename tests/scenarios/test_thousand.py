@@ -1,4 +1,4 @@
-"""Many instances from creation to deletion, with exactly the necessary writes."""
+"""Tests many instances from their creation to their deletion, with exactly the necessary writes."""
 
 from collections import Counter
 
@@ -14,7 +14,10 @@ REPLICAS = size(60, 1000)
 
 @pytest.mark.slow
 def test_life_of_many_instances_causes_no_unnecessary_write() -> None:
-    """Invariants are checked for some of the syncs, because each check visits all pods."""
+    """Creates, updates and deletes many instances with claims, and counts the writes.
+
+    Invariants are checked for some of the syncs, because each check visits all pods.
+    """
     life = Life(check_every=25)
     life.apply(stored(replicas=REPLICAS, updateStrategy={"maxUnavailable": "10%"}))
     assert life.complete
@@ -40,5 +43,5 @@ def test_life_of_many_instances_causes_no_unnecessary_write() -> None:
 
 
 def writes_of_each_kind(life: Life) -> Counter[str]:
-    """Returns the number of writes of each kind."""
+    """Returns verb and kind -> number of the writes since the last call."""
     return Counter(write.rpartition(" ")[0] for write in life.writes())

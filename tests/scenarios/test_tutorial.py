@@ -1,4 +1,4 @@
-"""Types each command of docs/tutorial.md in the demo's shell, and compares the output."""
+"""Tests docs/tutorial.md: types each command in the demo's shell, and compares the output."""
 
 import os
 import subprocess
@@ -16,7 +16,7 @@ END = "--- end of the output ---"
 
 @pytest.fixture(scope="module")
 def shell() -> Iterator[Callable[[str], str]]:
-    """Returns a function that types a line into the demo's shell and returns the output."""
+    """Yields a function that types a line into the demo's shell and returns the output."""
     process = subprocess.Popen(
         SHELL, cwd=ROOT, text=True, env={**os.environ, "COLUMNS": "120"},
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,

@@ -1,4 +1,6 @@
-"""Updates that succeed, stall, are repaired, paused, replaced by another edit, or rolled back."""
+"""Tests updates that succeed, stall, are repaired, paused, replaced by another edit, or rolled
+back.
+"""
 
 import itertools
 from typing import Any
@@ -13,13 +15,13 @@ TWO = {"maxUnavailable": 2}
 
 
 def pod_writes(verb: str, *numbers: int) -> list[str]:
-    """Returns the same write for several pods of `web`."""
+    """Returns a text such as `update Pod web-0` for the pod of each instance number."""
     return each(f"{verb} Pod", *[f"web-{number}" for number in numbers])
 
 
 @pytest.fixture
 def life() -> Life:
-    """Five instances, of which two may be unavailable."""
+    """Returns a TApp with five instances, of which two may be unavailable."""
     life = Life().apply(tapp(updateStrategy=TWO))
     life.writes()
     life.watch_readiness()
@@ -27,7 +29,11 @@ def life() -> Life:
 
 
 def images_with_fault(life: Life, fault: str) -> set[str]:
-    """Returns the images that have this fault."""
+    """Returns the set of images that have a fault in the simulated kubelets: `bad`, `crashing` or
+    `unready`.
+
+    Tests add images to the set.
+    """
     images: set[str] = getattr(life.world.kubelet.levers, f"{fault}_images")
     return images
 
@@ -103,7 +109,10 @@ MOMENTS = list(itertools.product([0.05, 0.15, 0.5, 1.0, 1.7, 2.5, 4.0], [0.0, 0.
 def test_edits_during_a_rollout_do_not_exceed_the_budget(
     life: Life, seconds: float, lag: float
 ) -> None:
-    """The edits come at different times, and Metacontroller sees pods late."""
+    """Edits the template twice during a rollout, while Metacontroller may see pods late.
+
+    The edits follow each other after `seconds` seconds.
+    """
     life.world.cache.lag["Pod"] = lag
     life.begin_patch(template=template("web:2"))
     life.world.run(seconds)
@@ -169,7 +178,12 @@ def test_labels_are_changed_and_removed_without_a_restart(life: Life) -> None:
     ids=["default", "number", "percentage"],
 )
 def test_force_group_has_its_own_budget(life: Life, forced: dict[str, Any], fewest: int) -> None:
-    """By default, all its instances are updated at once."""
+    """Gives three of five instances another template: their updates use
+    `forceUpdate.maxUnavailable`.
+
+    By default, that is 100%, so all of them are updated at once. The force group are the instances
+    that do not run the rolling template.
+    """
     life.patch(
         templatePool={"hotfix": template("web:hotfix")},
         templates={"0": "hotfix", "2": "hotfix", "4": "hotfix"},

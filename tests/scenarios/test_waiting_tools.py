@@ -1,4 +1,4 @@
-"""Tools that wait for a TApp agree with each other in every state."""
+"""Tests that tools that wait for a TApp agree with each other in every state."""
 
 import pytest
 import yaml
@@ -39,7 +39,10 @@ def test_table_covers_every_state() -> None:
 
 @pytest.mark.parametrize("state", STATES)
 def test_tools_agree_in_each_state(state: str) -> None:
-    """If they do not agree at first, they agree soon after `kubectl tapp wait` has ended."""
+    """Compares kstatus, Argo CD and `kubectl tapp wait` for a TApp in each state with the table.
+
+    If they do not agree at first, they agree soon after `kubectl tapp wait` has ended.
+    """
     life = STATES[state]()
     _, at_first, *seen = next(row for row in WAITED if row[0] == BY_STATE[state])
     assert shown(life) == seen
@@ -51,12 +54,12 @@ def test_tools_agree_in_each_state(state: str) -> None:
 
 
 def shown(life: Life) -> list[str]:
-    """Returns what kstatus and Argo CD show."""
+    """Returns the state of the TApp for kstatus and for Argo CD."""
     return [compute(life.tapp), run(HEALTH, life.tapp)["status"]]
 
 
 def waited(life: Life) -> str:
-    """Returns how `kubectl tapp wait` ends."""
+    """Runs `kubectl tapp wait` and returns its result: `done`, `paused`, `stuck` or `gone`."""
     said = kubectl_tapp(StandIn(life.world), "wait", life.name, "--timeout", "1h")
     if not said.code:
         return "done"
@@ -66,7 +69,10 @@ def waited(life: Life) -> str:
 
 
 def test_status_of_the_old_controller_is_in_progress() -> None:
-    """Such a status has no `observedGeneration`, so the API server sets -1."""
+    """A status that the old controller wrote is in progress for kstatus and Argo CD.
+
+    Such a status has no `observedGeneration`, so the API server sets -1.
+    """
     life = Life().begin(STATES["healthy"]().tapp)
     kind = life.world.kinds.find("TApp")
     life.world.cluster.update_status(kind, life.tapp | {"status": {"replicas": 3}})
