@@ -1,4 +1,4 @@
-"""Last-applied annotations of pods, for the policy that removes the pod spec from them.
+"""Texts of pods' last-applied annotations, for the policy that removes the pod spec from them.
 
 The tests of the simulator's policy and of the shipped one (tests/e2e/test_lean_pods.py) use the
 same texts.
@@ -12,15 +12,17 @@ from simulator.api.apply import canonical_json
 from simulator.objects.objects import Object
 
 LOOKS_LIKE_IT = '},"spec":{"a":{}}}'
+"""A text that looks like the end of an annotation's metadata and the beginning of its spec."""
 _SPEC: Object = {"containers": [{"name": "main", "image": "web:1"}]}
 _CLAIM = {"metadata": {"labels": {"a": "b"}}, "spec": {"resources": {}}}
 _EPHEMERAL = {"volumes": [{"name": "v", "ephemeral": {"volumeClaimTemplate": _CLAIM}}], **_SPEC}
 
 
 def noted(spec: Object | None = None, **metadata: Any) -> Object:
-    """Returns the content of a pod's last-applied annotation.
+    """Returns the content of a pod's last-applied annotation; `metadata` has further fields of its
+    metadata.
 
-    Without `spec`, returns the part that the policy must leave.
+    If `spec` is None, the content has no spec: the policy must leave this part.
     """
     made = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", **metadata}}
     return made if spec is None else {**made, "spec": spec}
@@ -38,7 +40,7 @@ CUT = [
     for metadata in _METADATA
     for spec in ({}, _SPEC, _EPHEMERAL)
 ]
-"""Pairs of an annotation and the rest that must be left of it."""
+"""Pairs: an annotation, and the rest that the policy must leave."""
 LEFT_ALONE = [
     "",
     "{}",
@@ -51,4 +53,4 @@ LEFT_ALONE = [
     canonical_json(noted(_SPEC)).replace(":", ": "),
     canonical_json(noted(_SPEC))[:-1],
 ]
-"""Annotations of another form, which must not change."""
+"""Annotations in another form, which the policy must not change."""

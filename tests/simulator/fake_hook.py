@@ -1,4 +1,8 @@
-"""A hook for the simulator's own tests: it requests `spec.replicas` pods with `spec.image`."""
+"""Provides a hook for the simulator's own tests, and objects to use with it.
+
+The parent is a Group, a custom resource with `spec.replicas` and `spec.image`. `FakeHook` responds
+with that number of pods. `make_world` builds a world with the hook.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +21,8 @@ Handler = Callable[[Object], Object]
 def controller(method: str = "InPlace", *, finalize: bool = True, **spec: Any) -> Object:
     """Returns a CompositeController for Groups.
 
-    Its children are pods, which it updates by `method`, and claims, which it never updates.
+    Its children are pods, which Metacontroller updates by `method`, and claims, which it never
+    updates. `spec` has further fields of its spec. If `finalize` is False, it has no finalize hook.
     """
     names = ["sync", "customize", *(["finalize"] if finalize else [])]
     return {
@@ -45,7 +50,9 @@ def controller(method: str = "InPlace", *, finalize: bool = True, **spec: Any) -
 
 
 def decorator(**spec: Any) -> Object:
-    """Returns a DecoratorController for pods with the label `decorated`."""
+    """Returns a DecoratorController for pods with the label `decorated`; `spec` has further fields
+    of its spec.
+    """
     webhook = {"url": "http://hook/decorate", "timeout": "10s"}
     selector = {"matchLabels": {"decorated": "true"}}
     return {
@@ -62,7 +69,7 @@ def decorator(**spec: Any) -> Object:
 
 
 def group(replicas: int = 2, image: str = "web:1", name: str = "g", **spec: Any) -> Object:
-    """Returns a Group, the parent of the pods."""
+    """Returns a Group, which asks for `replicas` pods that run `image`."""
     return {
         "apiVersion": "test.example/v1",
         "kind": "Group",
@@ -72,7 +79,7 @@ def group(replicas: int = 2, image: str = "web:1", name: str = "g", **spec: Any)
 
 
 def pod(name: str, image: str = "web:1", **spec: Any) -> Object:
-    """Returns a pod as a user writes it."""
+    """Returns a pod as a user writes it; `spec` has further fields of its spec."""
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -82,7 +89,7 @@ def pod(name: str, image: str = "web:1", **spec: Any) -> Object:
 
 
 def claim(name: str) -> Object:
-    """Returns a claim as a user writes it."""
+    """Returns a claim of 1Gi as a user writes it."""
     resources = {"requests": {"storage": "1Gi"}}
     return {
         "apiVersion": "v1",
@@ -93,7 +100,15 @@ def claim(name: str) -> Object:
 
 
 class FakeHook:
-    """A WSGI application whose handlers a test may replace."""
+    """A WSGI application with the hooks of both controllers; a test may replace each of its
+    functions.
+
+    Attributes:
+        sync: returns the response to a sync request.
+        finalize: returns the response to a finalize request.
+        decorate: returns the response to a request of a DecoratorController.
+        rules: the related resources in the response of the customize hook.
+    """
 
     def __init__(self) -> None:
         self.sync: Handler = desired
@@ -117,9 +132,8 @@ class FakeHook:
 
 
 def desired(request: Object) -> Object:
-    """Returns the response with the pods that the Group requests.
-
-    The status has their number.
+    """Returns the response to a sync: the pods that the Group asks for, and the number of observed
+    pods as status.
     """
     parent = request["parent"]
     spec, name = parent["spec"], parent["metadata"]["name"]
@@ -136,9 +150,10 @@ def desired(request: Object) -> Object:
 
 
 def torn_down(request: Object) -> Object:
-    """Returns the response to a finalize call, without children.
+    """Returns the response to a finalize call, which keeps no children.
 
-    It is finalized if no child is left, or if the garbage collector deletes the children.
+    The parent is finalized if no child is left, or if the garbage collector deletes or orphans the
+    children.
     """
     collected = {"orphan", "foregroundDeletion"} & set(finalizers_of(request["parent"]))
     left = any(request["children"].values())
@@ -148,13 +163,16 @@ def torn_down(request: Object) -> Object:
 def make_world(
     hook: FakeHook | None = None, manifest: Object | None = None, **options: Any
 ) -> World:
-    """Returns a world with this hook."""
+    """Returns a world with this hook and CompositeController; None for new ones.
+
+    `options` are further arguments of `World`.
+    """
     faulty = FaultyHook(WsgiHook(hook or FakeHook()))
     return World(manifest or controller(), faulty, **options)
 
 
 def writes(world: World) -> list[str]:
-    """Returns Metacontroller's writes of children as `verb name`."""
+    """Returns Metacontroller's writes to children as `VERB NAME`."""
     return [f"{write.verb} {write.name}" for write in world.writes if write.kind != "Group"]
 
 

@@ -1,4 +1,6 @@
-"""Objects that every API server refuses: the simulated one and, in the e2e tests, a real one."""
+"""Defines objects that every API server refuses: the simulated one and, in the e2e tests, a real
+one.
+"""
 
 from __future__ import annotations
 
@@ -46,4 +48,4 @@ IMPOSSIBLE: dict[str, tuple[Object, str]] = {
         "spec.containers[0].volumeMounts[0].name",
     ),
 }  # fmt: skip
-"""Name of the case -> object, and path of the invalid field."""
+"""Description of the mistake -> the object, and the path of the invalid field."""

@@ -1,4 +1,7 @@
-"""One pod on one node without a cluster: its pod worker, a clock, and a diary of its statuses."""
+"""Runs one pod on one node without a cluster: its pod worker, a clock, and a diary of its statuses.
+
+The pod worker is the part of the simulated kubelet that handles a single pod.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +19,23 @@ STEP = 0.05
 
 
 class OnePod:
-    """A pod that runs on a node; time passes only in `run`."""
+    """Simulates a pod on a node; time passes only in `run`.
+
+    Methods that return the pod itself can be chained.
+
+    Attributes:
+        pod: the API object.
+        now: the time in seconds since the start.
+        levers: settings of the simulated kubelet.
+        worker: the pod worker.
+    """
 
     def __init__(self, seed: int = 1, image: str = "app:1", **spec: Any) -> None:
-        """`spec` is merged into the pod's spec, `container` into its only container."""
+        """Builds a pod with one container `app`.
+
+        `spec` has further fields of the pod spec; its key `container` has further fields of the
+        container. `seed` determines random choices.
+        """
         container = {"name": "app", "image": image, **spec.pop("container", {})}
         self.pod: Object = {
             "metadata": {"name": "p", "namespace": "default", "uid": "u", "generation": 1},
@@ -31,10 +47,10 @@ class OnePod:
         self.node = Node(self.levers, random.Random(seed), format_time)
         self.worker = PodWorker(self.pod, self.node, 0.0)
         self.diary: list[tuple[float, Object]] = []
-        """Every published status, with its time."""
+        """Pairs of a time and the status that was published then, in order."""
 
     def run(self, seconds: float) -> OnePod:
-        """Lets time pass; every status is stored without delay."""
+        """Lets time pass; each status that the pod worker publishes is stored at once."""
         end = self.now + seconds
         while self.now < end - 1e-9:
             self.now = min(self.now + STEP, end)
@@ -43,7 +59,9 @@ class OnePod:
         return self
 
     def write(self) -> None:
-        """Writes the published status into the API object."""
+        """Writes the status that the pod worker publishes into the API object and the diary, if it
+        has changed.
+        """
         status = self.worker.local.merged(self.pod)
         if status != self.pod["status"]:
             self.pod = {**self.pod, "status": status}
@@ -51,7 +69,10 @@ class OnePod:
             self.worker.notice(self.pod, self.now)
 
     def edit(self, image: str, container: int = 0, kind: str = "containers") -> OnePod:
-        """Changes the image of a container."""
+        """Changes the image of a container in the spec, as a user does.
+
+        `container` is its index in the list `kind`, which is `containers` or `initContainers`.
+        """
         spec = self.pod["spec"]
         changed = list(spec[kind])
         changed[container] = {**changed[container], "image": image}
@@ -62,13 +83,15 @@ class OnePod:
         return self
 
     def up(self) -> OnePod:
-        """Lets the pod start, and clears the diary."""
+        """Lets the pod start within five seconds, and clears the diary."""
         self.run(5.0)
         self.diary.clear()
         return self
 
     def seen(self) -> list[str]:
-        """Returns a short line for each status in the diary; equal successive lines are merged."""
+        """Returns a short line for each status in the diary; equal lines that follow each other are
+        merged.
+        """
         lines: list[str] = []
         for _, status in self.diary:
             line = brief(status)
@@ -78,7 +101,7 @@ class OnePod:
 
     @property
     def status(self) -> Object:
-        """The status of the only container."""
+        """The published status of the pod's first container."""
         status: Object = self.pod["status"]["containerStatuses"][0]
         return status
 
@@ -88,17 +111,19 @@ class OnePod:
 
     @property
     def ready(self) -> bool:
-        """True if the stored condition Ready is True."""
+        """True if the published condition Ready is True."""
         return self.condition("Ready")["status"] == "True"
 
     def condition(self, kind: str) -> Object:
-        """Returns a condition of the pod."""
+        """Returns the published condition of this type."""
         conditions: list[Object] = self.pod["status"]["conditions"]
         return next(one for one in conditions if one["type"] == kind)
 
     @property
     def can_serve(self) -> bool:
-        """True if the processes of the pod can serve, whatever its status says."""
+        """True if the processes of the pod can serve now; the published status may say something
+        else.
+        """
         return self.worker.local.can_serve(self.now)
 
 
@@ -108,7 +133,9 @@ def format_time(seconds: float) -> str:
 
 
 def brief(status: Object) -> str:
-    """Returns a status as a short line: generation, image, state, and Ready."""
+    """Returns a pod status as a short line: observed generation, image, state, and Ready if it is
+    True.
+    """
     one = status["containerStatuses"][0]
     state, detail = next(iter(one["state"].items()))
     image = one["image"].rpartition("/")[2]

@@ -1,4 +1,6 @@
-"""Pods as the API server stores them: defaults, canonical forms, injected parts, policies."""
+"""Tests pods as the simulated API server stores them: defaults, canonical forms, injected parts,
+policies.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +71,10 @@ def test_minimal_pod_gets_the_defaults_of_the_api_server() -> None:
 
 
 def test_empty_optional_fields_are_not_stored() -> None:
-    """Required fields, and fields that are pointers in Go, are stored even if they are empty."""
+    """Creates a pod with empty fields: optional ones are dropped.
+
+    Required fields, and fields that are pointers in Go, are stored even if they are empty.
+    """
     spec: dict[str, Any] = {
         "hostNetwork": False,
         "nodeSelector": {},
@@ -127,13 +132,13 @@ _WHOLE = {"cpu": "1", "memory": "1Gi"}
     ],
 )
 def test_quality_of_service_is_that_of_kubernetes(given: Object, expected: str) -> None:
-    """Only CPU and memory above zero count (ComputePodQOS)."""
+    """Computes the QoS class of pods: only CPU and memory above zero count (ComputePodQOS)."""
     assert _create(given)["status"]["qosClass"] == expected
 
 
 @pytest.mark.parametrize("amount", ["", "1Qi", "abc", "1 Gi", True])
 def test_invalid_quantities_are_refused(amount: Any) -> None:
-    """An API server cannot decode them."""
+    """Creates pods with amounts that an API server cannot decode."""
     with pytest.raises(InvalidError, match="limits"):
         _create(_asking({"limits": {"cpu": amount}}))
 
@@ -145,9 +150,10 @@ def test_default_tolerations_are_appended() -> None:
 
 
 def test_policies_change_the_stored_pod() -> None:
-    """The sidecar is the first container, and images are rewritten.
+    """Creates a pod under three policies: the sidecar is its first container, and images are
+    rewritten.
 
-    The policy removes the last-applied annotation when the pod is created.
+    The third policy removes the last-applied annotation when the pod is created.
     """
     policies = [
         inject_sidecar({"name": "proxy", "image": "proxy:1"}),
@@ -169,7 +175,7 @@ TAPP = {"apiVersion": "apps.tkestack.io/v1", "kind": "TApp", "name": "t", "uid":
 
 
 def carrying(text: str, owner: Object = TAPP) -> Object:
-    """Returns a pod whose last-applied annotation has this text."""
+    """Returns a pod of a TApp whose last-applied annotation has this text."""
     made = pod("p")
     meta = {**made["metadata"], "annotations": {LAST_APPLIED: text}, "ownerReferences": [owner]}
     return {**made, "metadata": meta}
@@ -177,7 +183,7 @@ def carrying(text: str, owner: Object = TAPP) -> Object:
 
 @pytest.mark.parametrize(("text", "left"), [*CUT, *((text, text) for text in LEFT_ALONE)])
 def test_policy_removes_the_spec_from_the_last_applied_annotation(text: str, left: str) -> None:
-    """The policy does so at every write.
+    """The policy `lean_pods` removes the spec from the annotation at each creation and update.
 
     It does not change annotations of another form.
     """

@@ -1,4 +1,4 @@
-"""Dynamic apply: which fields change, stay, and disappear."""
+"""Tests dynamic apply, Metacontroller's merge: which fields change, stay, and disappear."""
 
 from __future__ import annotations
 
@@ -151,11 +151,11 @@ def test_unreadable_annotation_is_an_error() -> None:
 
 
 def test_json_has_the_format_of_go() -> None:
-    """Keys are sorted, and HTML characters are escaped."""
+    """Encodes an object as Go does: keys are sorted, and HTML characters are escaped."""
     assert canonical_json({"b": "<&>", "a": "ü"}) == '{"a":"ü","b":"\\u003c\\u0026\\u003e"}'
 
 
 @pytest.mark.parametrize(("left", "right"), [(1, 1.0), (1, True), (0, False), ([], None), ("1", 1)])
 def test_values_of_different_types_are_not_equal(left: Any, right: Any) -> None:
-    """Go would decode them to different types."""
+    """Compares values that Python may find equal, but which Go would decode to different types."""
     assert not deep_equal({"x": left}, {"x": right})

@@ -1,4 +1,4 @@
-"""Cases in which the simulator once differed from a real cluster.
+"""Tests cases in which the simulator once differed from a real cluster.
 
 The differential end-to-end test found these differences.
 """

@@ -1,4 +1,4 @@
-"""Informer caches that lag behind the cluster."""
+"""Tests informer caches that lag behind the cluster."""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ def test_second_creation_of_a_pod_missing_in_the_cache_is_ignored() -> None:
 
 
 def test_each_kind_has_its_own_lag() -> None:
-    """The cache shows the new Group and an old pod, so an update of the pod conflicts."""
+    """Pauses the cache of pods only: it shows the new Group and an old pod, so an update of the pod
+    conflicts.
+    """
     world = make_world()
     world.apply(group(1))
     world.settle()

@@ -1,4 +1,6 @@
-"""Deletion, finalizers, garbage collection, namespaces and claims of the simulated cluster."""
+"""Tests deletion, finalizers, garbage collection, namespaces and claims of the simulated
+cluster.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,7 @@ def test_name_can_be_used_again_with_another_uid_after_a_deletion() -> None:
 
 
 def with_namespace(obj: Object) -> Object:
-    """Returns the object in the namespace `default`."""
+    """Returns the object with the namespace `default`."""
     return with_meta(obj, namespace="default")
 
 
@@ -183,7 +185,10 @@ def test_claim_in_use_is_not_deleted_before_its_pods() -> None:
 
 
 def test_pod_without_its_claim_is_not_scheduled() -> None:
-    """The condition names the claim."""
+    """A pod whose claim does not exist gets no node, and its condition names the claim.
+
+    After the claim has been created, the pod runs.
+    """
     world = make_world()
     volume = {"name": "v", "persistentVolumeClaim": {"claimName": "c"}}
     world.apply(pod("p", volumes=[volume]))

@@ -1,4 +1,4 @@
-"""The response of a DecoratorController: writes, refusals and retries."""
+"""Tests the response of a DecoratorController's hook: writes, refusals and retries."""
 
 from __future__ import annotations
 
@@ -50,7 +50,10 @@ from tests.simulator.fake_hook import decorator, group
 def test_response_is_written_if_it_differs_from_the_object(
     answer: Any, expected: list[tuple[Any, ...]]
 ) -> None:
-    """The status is written before the object."""
+    """Compares the writes for many responses: a response without a change writes nothing.
+
+    The status is written before the object.
+    """
     world, hook = running()
     answering(hook, answer)
     touch(world)
@@ -59,7 +62,10 @@ def test_response_is_written_if_it_differs_from_the_object(
 
 
 def test_status_of_the_response_replaces_the_observed_one() -> None:
-    """Missing fields are removed, and 1 differs from 1.0."""
+    """The status of a response replaces the whole observed status, so missing fields are removed.
+
+    A status with 1.0 is written although the observed one has 1.
+    """
     world, hook = running()
     world.kubelet.lost_nodes.add("node-0")  # otherwise its kubelet would write it again
     answering(hook, {"status": {"phase": "Running", "x": 1}})
@@ -80,7 +86,10 @@ def test_status_of_the_response_replaces_the_observed_one() -> None:
 def test_conflict_is_no_error_and_is_not_retried(
     verb: str, expected: list[tuple[str, str]]
 ) -> None:
-    """The event of the change that caused the conflict leads to the next sync."""
+    """A conflict in one of the writes fails no sync and causes no retry.
+
+    The event of the change that caused the conflict leads to the next sync.
+    """
     world, hook = running()
     answering(hook, with_gate)
     world.store.fail(1, verb=verb, kind="Pod", code=409)
@@ -91,7 +100,10 @@ def test_conflict_is_no_error_and_is_not_retried(
 
 
 def test_concurrent_write_of_the_kubelet_is_not_lost() -> None:
-    """The write for an old observation is refused, and the next sync repeats it."""
+    """The kubelet writes the status while the hook decides: the decorator's write is refused.
+
+    The next sync repeats the write with the new status, so both changes are kept.
+    """
     world, hook = running(with_gate)
     (decorating,) = world.decorators
     decorating.hook_seconds = 2.0
@@ -107,7 +119,9 @@ def test_concurrent_write_of_the_kubelet_is_not_lost() -> None:
 
 
 def test_pod_that_is_deleted_during_the_sync_is_no_error() -> None:
-    """The 404 of the status is ignored, and no PUT of the pod follows."""
+    """The pod is gone when its status is written: the 404 is ignored, and no PUT of the pod
+    follows.
+    """
     world, hook = running()
     world.decorators[0].hook_seconds = 1.0
     answering(hook, with_gate)
@@ -132,7 +146,7 @@ def test_pod_that_is_deleted_during_the_sync_is_no_error() -> None:
     ],
 )
 def test_invalid_response_fails_the_sync(answer: Any, error: str) -> None:
-    """Nothing is written, and the sync is retried with growing pauses."""
+    """After an invalid response nothing is written, and the sync is retried with growing pauses."""
     world, hook = running()
     answering(hook, answer)
     touch(world)
@@ -174,7 +188,9 @@ def test_resync_after_seconds_causes_one_more_sync() -> None:
 
 
 def test_custom_resource_can_be_decorated() -> None:
-    """For a custom resource, a PUT of the status changes only the status."""
+    """Decorates a custom resource: a PUT of its status changes only the status, so labels need a
+    second PUT.
+    """
     resources = [{"apiVersion": "test.example/v1", "resource": "groups"}]
     world, _ = stage(
         lambda _request: {"status": {"x": 1}, "labels": {"a": "b"}},
@@ -192,7 +208,10 @@ def test_custom_resource_can_be_decorated() -> None:
 
 
 def test_status_write_of_a_pod_changes_labels_but_no_owners() -> None:
-    """The strategy of the API server for pods/status does this; it keeps the spec."""
+    """Writes the status of a pod together with other fields: labels change, owners and spec do not.
+
+    The strategy of the API server for pods/status does this.
+    """
     world, _ = running()
     old = world.get("Pod", "p")
     changed = with_meta(old, labels={"a": "b"}, ownerReferences=[{"uid": uid_of(old)}])

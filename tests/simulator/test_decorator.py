@@ -1,4 +1,4 @@
-"""A DecoratorController: its supported fields, when it calls the hook, and its requests."""
+"""Tests a DecoratorController: its supported fields, when it calls the hook, and its requests."""
 
 from __future__ import annotations
 
@@ -40,7 +40,9 @@ def test_request_has_the_controller_and_the_cached_object() -> None:
 
 
 def test_decorator_and_composite_both_call_their_hooks() -> None:
-    """Both hooks are called for one pod, from its creation until its deletion."""
+    """Runs both kinds of controllers for pods, from their creation until a deletion: all hooks are
+    called.
+    """
     world, _ = stage(with_gate)
     world.apply(marked(readinessGates=[{"conditionType": GATE}]))
     world.apply(group(1))
@@ -60,7 +62,7 @@ def test_decorator_and_composite_both_call_their_hooks() -> None:
     ],
 )
 def test_every_update_of_a_selected_object_causes_a_sync(change: Object, calls: int) -> None:
-    """Updates that change only the metadata count, too."""
+    """Changes only the metadata of a pod: each change causes a sync while the pod has the label."""
     world, _ = running()
     world.patch("Pod", "p", change)
     world.run(10)
@@ -85,7 +87,10 @@ def test_object_is_decorated_after_it_gets_the_label() -> None:
 
 
 def test_terminating_object_is_synced_and_a_deleted_one_is_not() -> None:
-    """The DecoratorController of the test has no finalize hook."""
+    """Deletes a pod: it is synced while it terminates, and `finalizing` is False.
+
+    The DecoratorController of the test has no finalize hook.
+    """
     world, _ = running()
     world.delete("Pod", "p")
     world.settle()
@@ -96,7 +101,9 @@ def test_terminating_object_is_synced_and_a_deleted_one_is_not() -> None:
 
 @pytest.mark.parametrize(("period", "calls"), [(300, 3), (10, 100), (0, 1000)])
 def test_periodic_resync_syncs_every_selected_object(period: int, calls: int) -> None:
-    """The shortest period is one second."""
+    """Counts the syncs in 1,000 seconds for several resync periods; the shortest possible one is a
+    second.
+    """
     world, _ = running(decorators=[decorator(resyncPeriodSeconds=period)])
     before = len(decorator_calls(world))
     world.hook_calls = type(world.hook_calls)(maxlen=5000)

@@ -1,4 +1,4 @@
-"""Readiness gates in the simulated kubelet."""
+"""Tests readiness gates in the simulated kubelet."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from tests.simulator.node import OnePod
 
 
 def set_gate(pod: OnePod, status: str | None) -> None:
-    """Sets or removes the condition of the gate x/y, like another controller."""
+    """Sets the condition of the gate `x/y` as another controller does; None removes the
+    condition.
+    """
     others = [one for one in pod.pod["status"]["conditions"] if one["type"] != "x/y"]
     gate = [] if status is None else [{"type": "x/y", "status": status, "message": "kept"}]
     pod.pod = {**pod.pod, "status": {**pod.pod["status"], "conditions": [*others, *gate]}}
@@ -32,7 +34,8 @@ MISSING = 'corresponding condition of pod readiness gate "x/y" does not exist.'
 def test_changed_gate_takes_effect_after_a_moment(
     before: str | None, after: str | None, ready: bool, message: str | None
 ) -> None:
-    """The kubelet sees the change 0.4 to 0.8 s later.
+    """Changes the condition of a readiness gate: Ready follows 0.4 to 0.8 s later, when the kubelet
+    sees it.
 
     A gate without a condition is closed.
     """
@@ -54,7 +57,9 @@ def test_changed_gate_takes_effect_after_a_moment(
 
 
 def test_in_place_update_keeps_the_condition_of_a_gate() -> None:
-    """The kubelet keeps all conditions that are not its own."""
+    """Changes the image of a pod with a closed gate: the kubelet keeps conditions that are not its
+    own.
+    """
     pod = OnePod(readinessGates=[{"conditionType": "x/y"}]).up()
     set_gate(pod, "False")
     pod.edit("app:2").run(10)

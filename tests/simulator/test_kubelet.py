@@ -1,4 +1,4 @@
-"""The life of pods on simulated nodes."""
+"""Tests the life of pods on simulated nodes."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _phases(world: World) -> list[str]:
 
 
 def test_pod_is_scheduled_and_becomes_ready() -> None:
-    """The status also has the generation that the kubelet has observed."""
+    """A new pod gets a node, runs and becomes Ready, and its status has the observed generation."""
     world = make_world()
     phases = _phases(world)
     world.apply(pod("p"))
@@ -68,7 +68,9 @@ def test_running_pod_may_become_ready_later() -> None:
 
 
 def test_changed_image_restarts_the_container_without_a_change_of_ready() -> None:
-    """The container has no probe, so Ready stays True during the restart."""
+    """Changes the image of a container without a probe: the container restarts, and Ready stays
+    True.
+    """
     world = _started()
     before, old = _container(world), world.get("Pod", "p")
     _set_image(world, "web:2")
@@ -94,7 +96,11 @@ def _since(found: Object) -> str:
 
 
 def test_container_with_a_missing_image_starts_when_the_image_exists() -> None:
-    """Until the image exists, the status has the containerID of the stopped container."""
+    """Changes the image to one that does not exist: the container waits, and starts when the image
+    exists.
+
+    Until then the status has the containerID of the stopped container.
+    """
     world = _started()
     before = _container(world)["containerID"]
     world.kubelet.levers.bad_images.add("web:2")
@@ -166,7 +172,9 @@ CASES = [
 def test_exited_container_follows_its_restart_policy(
     policy: str, own: Object, code: int, outcome: tuple[str, int]
 ) -> None:
-    """The first matching rule of the container decides, else its policy, else the pod's policy."""
+    """A container exits: the first matching rule decides, else its policy, else the pod's
+    policy.
+    """
     manifest = pod("p", restartPolicy=policy)
     manifest["spec"]["containers"][0].update(own)
     world = _started(manifest)
@@ -191,9 +199,8 @@ def test_pod_runs_as_long_as_one_container_restarts() -> None:
 
 
 def test_native_sidecar_ends_with_the_other_containers() -> None:
-    """While other containers run, the kubelet restarts the sidecar.
-
-    The sidecar alone does not keep the pod running.
+    """A native sidecar restarts while other containers run, and does not keep the pod running
+    alone.
     """
     sidecar = {"name": "log", "image": "log:1", "restartPolicy": "Always"}
     manifest = pod("p", initContainers=[sidecar])
@@ -211,7 +218,9 @@ def test_native_sidecar_ends_with_the_other_containers() -> None:
     ("own", "phase"), [("Never", "Failed"), ("OnFailure", "Pending"), (None, "Pending")]
 )
 def test_failed_init_container_without_restarts_fails_its_pod(own: str | None, phase: str) -> None:
-    """The container's own policy Never takes precedence over the pod's policy Always."""
+    """An init container with its own policy Never fails the pod, although the pod's policy is
+    Always.
+    """
     world = make_world()
     world.kubelet.levers.crashing_images.add("init:1")
     init = {"name": "init", "image": "init:1", **({"restartPolicy": own} if own else {})}
@@ -223,7 +232,8 @@ def test_failed_init_container_without_restarts_fails_its_pod(own: str | None, p
 
 
 def test_rule_can_restart_all_containers() -> None:
-    """All containers restart in the same pod, init containers first.
+    """A rule with the action RestartAllContainers restarts all containers in the pod, init
+    containers first.
 
     Running containers are killed for it.
     """
@@ -260,9 +270,10 @@ def test_finished_container_does_not_restart_for_another_image(policy: str) -> N
 
 
 def test_init_containers_run_once_and_sidecars_follow_their_image() -> None:
-    """The sidecar starts before the init container.
+    """A new image restarts the native sidecar and no other container; an init container does not
+    run again.
 
-    A new image restarts the sidecar only.
+    The sidecar is listed before the init container, and starts first.
     """
     sidecar = {"name": "log", "image": "log:1", "restartPolicy": "Always"}
     manifest = pod("p", initContainers=[sidecar, {"name": "init", "image": "init:1"}])
@@ -323,7 +334,10 @@ def test_pod_can_hang_in_termination() -> None:
 
 
 def test_pods_of_a_lost_node_are_unready_and_evicted_after_300_seconds() -> None:
-    """The evicted pods are gone when the node comes back."""
+    """Loses a node: its pods are not Ready, and in deletion after 300 seconds.
+
+    They are gone when the node comes back.
+    """
     world = _started()
     world.nodes.lose("node-0")
     assert not is_ready(world.get("Pod", "p"))
@@ -337,7 +351,9 @@ def test_pods_of_a_lost_node_are_unready_and_evicted_after_300_seconds() -> None
 
 
 def test_pods_of_a_node_that_comes_back_in_time_become_ready() -> None:
-    """The kubelet then also starts the image that the spec got in the meantime."""
+    """A node returns before its pods are evicted: they become Ready with the image that the spec
+    has now.
+    """
     world = _started()
     world.nodes.lose("node-0")
     _set_image(world, "web:2")

@@ -1,4 +1,4 @@
-"""Calls of a server that does not exist, and the time for a thousand pods."""
+"""Tests calls of a hook that cannot be reached, and the cost of a thousand pods."""
 
 from __future__ import annotations
 

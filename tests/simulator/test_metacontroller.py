@@ -1,4 +1,4 @@
-"""A CompositeController at work: its requests, writes, ignored errors and retries."""
+"""Tests a CompositeController at work: its requests, writes, ignored errors and retries."""
 
 from __future__ import annotations
 
@@ -64,7 +64,9 @@ def test_periodic_syncs_without_changes_write_nothing() -> None:
 
 
 def test_every_hook_is_called() -> None:
-    """Sync, customize and finalize are called between the creation and the end of a parent."""
+    """Plays the life of a parent from its creation to its end: sync, customize and finalize are
+    called.
+    """
     world = _settled()
     world.patch("Group", "g", {"spec": {"image": "web:2", "replicas": 1}})
     world.settle()
@@ -104,7 +106,10 @@ def test_deletes_come_before_creates() -> None:
 
 
 def test_illegal_update_fails_every_sync() -> None:
-    """The other pods and the status are still written."""
+    """One of the pods in a response has an illegal change: its update fails in each sync.
+
+    The other pods and the status are still written.
+    """
     hook = FakeHook()
     world = _settled(hook)
 
@@ -127,7 +132,10 @@ def test_illegal_update_fails_every_sync() -> None:
 
 
 def test_two_ports_with_the_same_number_are_updated_forever() -> None:
-    """Dynamic apply merges the TCP and the UDP port into one, unless the annotation is missing."""
+    """Responds with pods that have one port number for TCP and UDP: syncs never stop to write.
+
+    Dynamic apply merges both ports into one, unless the last-applied annotation is missing.
+    """
     hook = FakeHook()
     ports = [{"containerPort": 53, "protocol": "TCP"}, {"containerPort": 53, "protocol": "UDP"}]
 
@@ -143,7 +151,9 @@ def test_two_ports_with_the_same_number_are_updated_forever() -> None:
 
 
 def test_equal_status_is_not_written() -> None:
-    """A status with 1.0 differs from a status with 1, and is written in every sync."""
+    """A status that equals the observed one is not written; one with 1.0 instead of 1 is written in
+    each sync.
+    """
     hook = FakeHook()
     hook.sync = lambda request: {**desired(request), "status": {"ratio": 1}}
     world = _settled(hook)
@@ -220,7 +230,11 @@ def test_orphaning_deletion_keeps_the_pods() -> None:
 
 
 def test_child_without_the_selected_labels_is_released() -> None:
-    """No new child can be created under its name."""
+    """Changes the label of a child: its owner reference is removed, and the hook does not get the
+    child any more.
+
+    No new child can be created under its name.
+    """
     world = _settled()
     world.patch("Pod", "g-0", {"metadata": {"labels": {"controller-uid": "x"}}})
     world.settle()
@@ -258,7 +272,9 @@ def test_related_objects_of_any_scope_cause_a_sync() -> None:
 
 
 def test_hook_version_1_gets_children_by_their_names() -> None:
-    """A hook of version 1 gets no children in other namespaces."""
+    """A hook of version 1 gets the children by name, without their namespace, and no cluster-scoped
+    related objects.
+    """
     manifest = controller()
     manifest["spec"]["hooks"]["sync"]["version"] = "v1"
     hook = FakeHook()
@@ -316,7 +332,9 @@ def test_restart_of_metacontroller_changes_nothing() -> None:
 
 
 def test_writes_after_a_change_during_the_hook_conflict() -> None:
-    """The next sync repeats the writes."""
+    """A pod changes while the hook decides: the write of the response conflicts, and the next sync
+    repeats it.
+    """
     world = _settled(replicas=1)
     world.metacontroller.hook_seconds = 2.0
     world.patch("Group", "g", {"spec": {"image": "web:2"}})

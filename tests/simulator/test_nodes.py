@@ -1,4 +1,4 @@
-"""Lost nodes: the status of their pods, evictions, and the return of the node."""
+"""Tests lost nodes: the status of their pods, evictions, and the return of the node."""
 
 from __future__ import annotations
 
@@ -16,13 +16,17 @@ GATE = "x/gate"
 
 
 def tolerations(seconds: float | None) -> list[Object]:
-    """Returns tolerations that keep a pod on a lost node for this time; None means forever."""
+    """Returns tolerations that keep a pod on a lost node for this many seconds; None means
+    forever.
+    """
     limit = {} if seconds is None else {"tolerationSeconds": seconds}
     return [{"key": key, "operator": "Exists", "effect": "NoExecute", **limit} for key in SILENT]
 
 
 def lost(**spec: Any) -> World:
-    """Returns a world with a pod whose node has just stopped reporting."""
+    """Returns a world with a pod whose node has just stopped reporting; `spec` has fields of the
+    pod spec.
+    """
     world = make_world(nodes=1)
     world.apply(pod("p", **spec))
     world.settle()
@@ -31,23 +35,26 @@ def lost(**spec: Any) -> World:
 
 
 def live(world: World) -> Object:
-    """Returns the current state of the pod."""
+    """Returns the pod as it is in the API server now."""
     return world.get("Pod", "p")
 
 
 def set_status(world: World, **fields: Any) -> None:
-    """Writes fields in the status of the pod."""
+    """Sets these fields in the pod's status, as another controller does."""
     found = live(world)
     world.cluster.update_status(POD, {**found, "status": {**found["status"], **fields}})
 
 
 def statuses(found: Object) -> dict[str, str]:
-    """Returns the status of each condition by its type."""
+    """Returns type -> status for all conditions of a pod."""
     return {one["type"]: one["status"] for one in found["status"]["conditions"]}
 
 
 def test_lost_node_changes_only_the_ready_condition() -> None:
-    """So a pod with only Ready False is on a node that does not report."""
+    """Loses a node: only Ready turns False in the status of its pod.
+
+    So a pod whose other conditions are True is on a node that does not report.
+    """
     world = make_world(nodes=1)
     world.apply(pod("p", readinessGates=[{"conditionType": GATE}]))
     world.settle()
@@ -63,9 +70,9 @@ def test_lost_node_changes_only_the_ready_condition() -> None:
 
 
 def test_pod_with_a_scheduling_gate_is_not_scheduled() -> None:
-    """Kueue uses such gates.
+    """A pod with a scheduling gate, as Kueue uses it, gets no node.
 
-    A forecast reports that the pod never runs.
+    So a forecast of the plugin says that such a pod never runs.
     """
     world = make_world(nodes=1)
     world.apply(pod("p", schedulingGates=[{"name": "kueue.x-k8s.io/admission"}]))
@@ -74,7 +81,7 @@ def test_pod_with_a_scheduling_gate_is_not_scheduled() -> None:
 
 
 def open_gate(world: World, status: str) -> None:
-    """Sets the condition of the gate."""
+    """Sets the condition of the pod's readiness gate to this status."""
     others = [one for one in live(world)["status"]["conditions"] if one["type"] != GATE]
     gate = {"type": GATE, "status": status, "lastTransitionTime": world.clock.timestamp()}
     set_status(world, conditions=[*others, gate])
@@ -97,7 +104,11 @@ def open_gate(world: World, status: str) -> None:
 def test_first_matching_toleration_limits_the_time_on_a_lost_node(
     spec: Object, evicted: float | None
 ) -> None:
-    """If that toleration has no limit, the pod is not evicted."""
+    """Loses the node of pods with several tolerations: the first that matches sets the time of the
+    eviction.
+
+    If that toleration has no limit, the pod is not evicted.
+    """
     world = lost(**spec)
     if evicted is None:
         world.run(5000)
@@ -110,12 +121,15 @@ def test_first_matching_toleration_limits_the_time_on_a_lost_node(
 
 
 def change(world: World, seconds: float | None) -> None:
-    """Changes the pod's toleration to this time."""
+    """Sets the pod's toleration of a lost node to this many seconds; None means forever."""
     world.patch("Pod", "p", {"spec": {"tolerations": tolerations(seconds)}})
 
 
 def test_new_toleration_without_a_limit_cancels_an_eviction() -> None:
-    """The taint manager checks again when the tolerations of a pod change."""
+    """Removes the limit just before the eviction: the pod stays until it gets a limit again.
+
+    The taint manager checks again when the tolerations of a pod change.
+    """
     world = lost()
     world.run(299)
     change(world, None)
@@ -150,7 +164,10 @@ def test_time_of_an_earlier_loss_does_not_count() -> None:
 
 
 def test_failed_pod_on_a_lost_node_is_deleted_without_the_kubelet() -> None:
-    """The kubelet kills the containers when the node comes back."""
+    """Deletes a pod on a lost node that was set to Failed: its object is gone at once.
+
+    The kubelet kills the containers when the node comes back.
+    """
     world = lost(tolerations=tolerations(None), terminationGracePeriodSeconds=10)
     world.kubelet.levers.stop_seconds = 4.0
     world.kubelet.levers.jitter = 0.0
@@ -175,7 +192,10 @@ def test_failed_pod_on_a_lost_node_is_deleted_without_the_kubelet() -> None:
 
 
 def test_returning_kubelet_keeps_a_failed_phase() -> None:
-    """The kubelet kills the containers, and does not change phase, reason and message."""
+    """A node returns whose pod was set to Failed: the kubelet kills its containers.
+
+    Phase, reason and message stay.
+    """
     world = lost(tolerations=tolerations(None))
     set_status(world, phase="Failed", reason="NodeLost", message="m")
     world.nodes.recover("node-0")

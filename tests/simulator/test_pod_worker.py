@@ -1,4 +1,7 @@
-"""The simulated pod worker behaves like that of the real kubelet."""
+"""Tests that the simulated pod worker behaves like that of the real kubelet.
+
+The pod worker is the part of the kubelet that handles a single pod.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ PROBE = {"exec": {"command": ["true"]}, "periodSeconds": 10}
 
 
 def bad(**spec: Any) -> OnePod:
-    """Returns a running pod whose next image cannot be pulled."""
+    """Returns a running pod; its next image, `app:typo`, cannot be pulled."""
     pod = OnePod(**spec)
     pod.levers.bad_images.add("app:typo")
     return pod.up()
@@ -28,9 +31,9 @@ def test_edit_is_observed_before_the_kill_and_ready_does_not_change() -> None:
 
 
 def test_image_between_two_edits_runs_and_is_killed() -> None:
-    """The expected states were recorded on a real node.
+    """Changes the image twice in a row: the kubelet starts the image between them, and kills it.
 
-    The container there ignored SIGTERM for 12 s.
+    The expected states were recorded on a real node, where the container ignored SIGTERM for 12 s.
     """
     pod = OnePod(terminationGracePeriodSeconds=12)
     pod.levers.stop_seconds = 30.0
@@ -112,7 +115,11 @@ def test_ready_is_stale_until_the_startup_probe_has_run() -> None:
 
 
 def test_with_both_probes_ready_becomes_true_before_the_startup_probe() -> None:
-    """`started` is still that of the old container, so the readiness probe runs once."""
+    """Updates a container with both probes: Ready turns True, then False, and then True again.
+
+    `started` is still that of the old container at first, so the readiness probe runs once too
+    early.
+    """
     probes = {"startupProbe": PROBE, "readinessProbe": {**PROBE, "periodSeconds": 1}}
     pod = OnePod(container=probes)
     pod.levers.started_seconds_by_image["app:2"] = 12.0
@@ -188,7 +195,7 @@ def test_crashed_container_is_mostly_terminated_during_its_back_off() -> None:
 
 
 def starts(pod: OnePod) -> list[float]:
-    """Returns the start of each container in the published statuses."""
+    """Returns the time at which each run of the container first appears in the diary."""
     times: dict[int, float] = {}
     for time, status in pod.diary:
         times.setdefault(status["containerStatuses"][0]["restartCount"], time)
@@ -310,7 +317,12 @@ PATIENT = {"readinessProbe": {"periodSeconds": 1}}
 def test_restarted_kubelet_continues_with_the_published_status(
     probes: dict[str, Any], keeps: bool, busy: float, unready: float | None
 ) -> None:
-    """A hook delays the new container, so the published status is that of the old container."""
+    """Restarts the kubelet while a postStart hook delays a new container, and measures when Ready
+    turns False.
+
+    The published status is still that of the old container. `unready` is the number of seconds
+    until Ready turns False; None if it stays True.
+    """
     pod = OnePod(container={**probes, "lifecycle": {"postStart": {}}})
     pod.levers.keeps_ready = keeps
     pod.levers.post_start_seconds["app:2"] = 60.0
@@ -386,7 +398,9 @@ def test_kubelet_before_1_34_reports_no_generation() -> None:
 
 
 def test_phase_set_by_others_is_kept_and_the_containers_are_killed() -> None:
-    """Users or the pod garbage collector may set Failed for a pod on a lost node."""
+    """Sets a running pod to Failed, as users or the pod garbage collector may do: its containers
+    are killed.
+    """
     pod = OnePod().up()
     pod.pod = {**pod.pod, "status": {**pod.pod["status"], "phase": "Failed"}}
     pod.worker.notice(pod.pod, pod.now)

@@ -1,4 +1,4 @@
-"""Worlds that begin with the objects of another world."""
+"""Tests worlds that begin with the objects of another world, as forecasts do."""
 
 import json
 import re
@@ -15,7 +15,9 @@ CONTAINER = re.compile(r"containerd://[0-9a-f]{64}")
 
 
 def next_world(before: World) -> World:
-    """Returns a later world with the objects of `before`, but with new nodes."""
+    """Returns a later world that begins with the objects of `before`, except its nodes, which are
+    new.
+    """
     objects = [obj for kind, obj in before.cluster.contents() if kind.name != "Node"]
     clock = clock_at(1_800_000_000.0 + before.clock.now)
     return seeded(objects, controller(), before.hook, clock, levers=Levers(), patience=60)
@@ -28,7 +30,9 @@ def identity_of(obj: Object) -> tuple[str, ...]:
 
 @pytest.mark.parametrize("seed", [0, 1, 7919, 1 << 32])
 def test_uids_and_container_ids_are_never_repeated(seed: int) -> None:
-    """This holds across several worlds, each of which begins with the objects of the one before."""
+    """Plays five worlds, each of which begins with the objects of the one before: no ID appears
+    twice.
+    """
     world = make_world(seed=seed)
     uids: dict[str, tuple[str, ...]] = {}
     processes: dict[str, tuple[str, str]] = {}
@@ -48,7 +52,7 @@ def test_uids_and_container_ids_are_never_repeated(seed: int) -> None:
 
 
 def test_generated_names_are_unused() -> None:
-    """A later world does not generate a name that the earlier world has generated."""
+    """Generates names in several worlds: a later world does not repeat a name of an earlier one."""
     config: Object = {
         "apiVersion": "v1",
         "kind": "ConfigMap",

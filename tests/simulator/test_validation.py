@@ -1,4 +1,4 @@
-"""Updates of pods that the API server accepts."""
+"""Tests which updates of pods and claims the simulated API server accepts."""
 
 from __future__ import annotations
 
@@ -147,7 +147,9 @@ _CODES = {"operator": "In", "values": [1]}
 def test_invalid_restart_policies_and_rules_are_refused(
     field: str, policy: str | None, rules: list[Object], place: str
 ) -> None:
-    """The errors are those of the API server."""
+    """Creates pods with invalid policies and rules: each error has the path that the API server
+    names.
+    """
     manifest = pod("p", initContainers=[{"name": "i", "image": "x"}])
     manifest["spec"][field][0] |= {"restartPolicyRules": rules}
     manifest["spec"][field][0] |= {} if policy is None else {"restartPolicy": policy}
@@ -168,7 +170,9 @@ def test_only_the_request_of_a_bound_claim_can_change() -> None:
 
 
 def test_request_of_a_claim_cannot_be_smaller_than_its_volume() -> None:
-    """A larger request can be reduced again until the volume has grown."""
+    """A larger request can be reduced again until the volume has grown, but not below the volume's
+    size.
+    """
     world = world_with_claim(grows=True)
     grow(world, "3Gi")
     grow(world, "2Gi")
@@ -178,7 +182,10 @@ def test_request_of_a_claim_cannot_be_smaller_than_its_volume() -> None:
 
 @pytest.mark.parametrize(("default", "grows"), [(False, True), (True, False), (True, None)])
 def test_claim_grows_only_if_its_storage_class_allows_it(default: bool, grows: bool | None) -> None:
-    """Admission checks the class that the claim names, or the default at its creation."""
+    """Grows a claim whose class forbids it, or which has no class: admission refuses the update.
+
+    Admission checks the class that the claim names, or the default at its creation.
+    """
     world = world_with_claim(grows=grows, default=default)
     with pytest.raises(ForbiddenError, match="only dynamically provisioned pvc can be resized"):
         grow(world, "2Gi")
@@ -193,7 +200,10 @@ def test_unbound_claim_cannot_grow() -> None:
 
 
 def test_volume_grows_as_far_as_its_driver_supports() -> None:
-    """Beyond that size, the claim's status reports ControllerResizeInfeasible."""
+    """Grows a claim up to and beyond the size that its driver supports.
+
+    Beyond that size, the claim's status reports ControllerResizeInfeasible.
+    """
     world = world_with_claim(grows=True)
     grow(world, "2Gi")
     world.settle()
@@ -208,9 +218,10 @@ def test_volume_grows_as_far_as_its_driver_supports() -> None:
 
 
 def world_with_claim(*, grows: bool | None, default: bool = True) -> World:
-    """Returns a world with a StorageClass and a Bound claim.
+    """Returns a world with a StorageClass and a bound claim `c`.
 
-    The claim has this class if the class is the default, and otherwise no class.
+    `grows` is the class's `allowVolumeExpansion`. The claim has this class if `default` is True,
+    and otherwise no class.
     """
     world = make_world()
     world.apply(storage_class(grows=grows, default=default))
@@ -220,6 +231,6 @@ def world_with_claim(*, grows: bool | None, default: bool = True) -> World:
 
 
 def grow(world: World, size: str) -> None:
-    """Requests another size for the claim."""
+    """Requests another size for the claim `c`."""
     change = {"spec": {"resources": {"requests": {"storage": size}}}}
     world.patch("PersistentVolumeClaim", "c", change)

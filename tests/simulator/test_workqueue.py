@@ -1,4 +1,4 @@
-"""The back-off of the work queue after many failures."""
+"""Tests the back-off of the work queue after many failures."""
 
 from itertools import pairwise
 
@@ -12,7 +12,10 @@ KEY: Key = ("n", "t")
 
 
 def retries(failures: int) -> list[float]:
-    """Returns the pauses in seconds between the retries of a parent that always fails."""
+    """Returns the pauses in seconds between the retries of a parent that always fails.
+
+    `failures` is the number of pauses.
+    """
     clock = Clock()
     tries: list[float] = []
 
@@ -28,9 +31,9 @@ def retries(failures: int) -> list[float]:
 
 
 def test_permanent_failure_is_retried_with_the_longest_pause() -> None:
-    """The pause doubles with each failure.
+    """The pause doubles with each failure up to the longest one.
 
-    After 1,024 failures it would exceed a float, and the queue must go on.
+    After 1,024 failures a doubled pause would exceed a float, and the queue must go on.
     """
     pauses = retries(1100)
     assert pauses[:3] == pytest.approx([FIRST_RETRY, 2 * FIRST_RETRY, 4 * FIRST_RETRY])
