@@ -35,7 +35,7 @@ def begun(
     resize: bool = True,
     **spec: Any,
 ) -> Life:
-    """Returns a TApp with three available instances, after which no write has been read yet.
+    """Returns a TApp with three available instances, whose readiness is watched from now on.
 
     Args:
         body: the pod template; None for `asking()`.

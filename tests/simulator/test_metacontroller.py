@@ -106,7 +106,7 @@ def test_deletes_come_before_creates() -> None:
 
 
 def test_illegal_update_fails_every_sync() -> None:
-    """One of the pods in a response has an illegal change: its update fails in each sync.
+    """Responds with an illegal change of a pod: the update of this pod fails in each sync.
 
     The other pods and the status are still written.
     """

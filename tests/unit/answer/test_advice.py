@@ -1,4 +1,4 @@
-"""The table of advice: it covers every reason, and its texts are complete in each medium."""
+"""Tests the table of advice: it covers every reason, and its texts are complete in each medium."""
 
 import pytest
 
@@ -9,7 +9,10 @@ from tapp.words.remedies import COMMANDS, Advice, Remedy
 
 
 def test_every_reason_of_a_condition_has_advice() -> None:
-    """A reason of decisions alone may refer to the condition with the advice."""
+    """Each reason of a condition has advice; a reason of decisions alone may have none.
+
+    It may refer to the condition with the advice.
+    """
     known = {each.reason for each in ADVICE}
     assert {*Reason} - known <= {*OF_DECISIONS}
     assert {*ROLLOUT} <= known
@@ -23,7 +26,11 @@ def test_advice_on_a_blocked_instance_says_more_than_to_wait(reason: Reason) -> 
 
 @pytest.mark.parametrize("advice", ADVICE, ids=lambda it: f"{it.reason} {'-'.join(it.types)}")
 def test_advice_is_sentences_whose_remedies_have_commands(advice: Advice) -> None:
-    """`filled` raises ValueError for an unknown remedy."""
+    """Fills in a command for each remedy in the text, and checks that the result consists of
+    sentences.
+
+    `filled` raises ValueError for an unknown remedy.
+    """
     text = advice.filled(lambda remedy: " ".join(COMMANDS[remedy]))
     assert text[0].isupper() or text[0] == "`"
     assert text.endswith(".")

@@ -1,4 +1,6 @@
-"""The pods in a response: existing pods cause no unnecessary write, and new pods are complete."""
+"""Tests the pods in a response: existing pods cause no unnecessary write, and new pods are
+complete.
+"""
 
 import json
 import random
@@ -68,7 +70,9 @@ def without_last_applied_and_version(pod: Document) -> Document:
 def test_unchanged_pod_is_written_at_most_once_after_its_creation(
     body: Document, strip: bool
 ) -> None:
-    """Such a write may change only the metadata of the pod."""
+    """Runs syncs after the creation of two pods: one write may follow, which changes metadata
+    only.
+    """
     world = World(tapp(replicas=2, template=body, serviceName="svc"), strip=strip)
     world.sync()
     world.kubelet()
@@ -117,7 +121,9 @@ def test_response_has_only_metadata_of_a_pod_without_the_last_applied_annotation
 
 
 def test_changes_of_a_pod_by_others_stay() -> None:
-    """Examples are `kubectl set image` and `kubectl label` on a pod."""
+    """Changes the image and a label of a pod, as `kubectl set image` and `kubectl label` do: both
+    stay.
+    """
 
     def edited(pod: Document) -> Document:
         first, *others = pod["spec"]["containers"]
@@ -142,7 +148,11 @@ TAMPERED = {
 
 @pytest.mark.parametrize("text", TAMPERED.values(), ids=TAMPERED.keys())
 def test_changed_last_applied_annotation_does_not_invalidate_the_response(text: str) -> None:
-    """A child without a kind or a name would make the whole response invalid."""
+    """Damages Metacontroller's annotation on a pod: the response is still complete, and the pod can
+    be updated.
+
+    A child without a kind or a name would make the whole response invalid.
+    """
 
     def tamper(pod: Document) -> Document:
         annotations = {**pod["metadata"]["annotations"], LAST_APPLIED: text}
@@ -161,7 +171,11 @@ def test_changed_last_applied_annotation_does_not_invalidate_the_response(text: 
 
 @pytest.mark.parametrize("text", ["", "not json", "[1]", '"x"', "5", "null", '{"a":'])
 def test_invalid_last_applied_annotation_does_not_affect_other_pods(text: str) -> None:
-    """Metacontroller itself refuses to write a pod with such an annotation."""
+    """A text that is no JSON object in Metacontroller's annotation of one pod: the response has all
+    pods.
+
+    Metacontroller itself refuses to write a pod with such an annotation.
+    """
     world = settled(replicas=2)
     annotations = {**world.pod(0)["metadata"]["annotations"], LAST_APPLIED: text}
     world.pods["web-0"]["metadata"]["annotations"] = annotations
@@ -228,12 +242,16 @@ def test_port_with_two_protocols_works_without_the_last_applied_annotation() -> 
 
 
 def new_pod(**spec: Any) -> Document:
-    """Returns the pod that a new TApp creates."""
+    """Returns the pod that the first sync of a new TApp creates; `spec` has fields of the TApp's
+    spec.
+    """
     return desired(World(tapp(**spec)).sync(), "Pod")["web-0"]
 
 
 def toleration_seconds(pod: Document) -> list[tuple[str | None, int | None]]:
-    """Returns key and seconds of each toleration."""
+    """Returns key and seconds of each toleration of a pod; None for a toleration without the
+    field.
+    """
     return [(item.get("key"), item.get("tolerationSeconds")) for item in pod["spec"]["tolerations"]]
 
 
@@ -300,7 +318,9 @@ def test_response_does_not_depend_on_the_order_of_children(seed: int) -> None:
 
 
 def test_late_response_is_still_a_valid_update() -> None:
-    """A response may be applied after the pod has changed."""
+    """Applies an old response to a pod that has been updated in the meantime: the update is still
+    valid.
+    """
     world = settled()
     stale = desired(world.hook.sync(world.request()), "Pod")["web-0"]
     world.change(template=template("nginx:2")).settle()

@@ -1,4 +1,6 @@
-"""Conditions that are consistent: the table of allowed combinations, and former contradictions."""
+"""Tests that conditions are consistent: the table of allowed combinations, and former
+contradictions.
+"""
 
 from typing import Any
 
@@ -18,7 +20,9 @@ NEVER["template"]["spec"]["restartPolicy"] = "Never"  # type: ignore[assignment,
 
 
 def status_after_end(*phases: str) -> Document:
-    """Returns the status of a batch whose instances have ended in these phases."""
+    """Returns the status of a batch whose instances have ended in these phases; "" for one that
+    still runs.
+    """
     world = settled(replicas=len(phases), **NEVER)
     for id, phase in enumerate(phases):
         if phase:
@@ -40,7 +44,10 @@ def status_after_end(*phases: str) -> Document:
 def test_batch_with_a_failed_instance_is_not_ready(
     phases: tuple[str, ...], ready: str, degraded: str
 ) -> None:
-    """Otherwise `kubectl wait --for=condition=Ready` would succeed."""
+    """A TApp with a failed instance is Degraded and not Ready, although its rollout is complete.
+
+    Otherwise `kubectl wait --for=condition=Ready` would succeed.
+    """
     found = {item["type"]: item for item in status_after_end(*phases)["conditions"]}
     assert found["Ready"]["status"] == ready
     assert found["Degraded"]["status"] == degraded
@@ -97,7 +104,10 @@ def test_check_finds_the_contradiction_of_an_earlier_release() -> None:
 
 
 def tapp_with_edited_image(manager: str = "kubectl-set", image: str = "hand:1") -> World:
-    """Returns two instances; somebody has changed the image in the pod of instance 1."""
+    """Returns a TApp with two instances; in the pod of instance 1 somebody has set another image.
+
+    `manager` is the field manager of that edit; "" stands for Metacontroller itself.
+    """
     world = settled(replicas=2)
 
     def by_hand(pod: Document) -> Document:
@@ -168,7 +178,7 @@ def test_invalid_managed_fields_show_no_edit(junk: bytes) -> None:
 
 
 def recreated_tapp() -> World:
-    """Returns a TApp that was recreated: its pods use claims that it does not own."""
+    """Returns a TApp that was created again: its pods use claims that it does not own."""
     claim = {"metadata": {"name": "data"}, "spec": {"resources": {"requests": {"storage": "1Gi"}}}}
     world = World(tapp(replicas=2, volumeClaimTemplates=[claim])).settle()
     for pod in world.pods.values():

@@ -1,4 +1,4 @@
-"""Events of a TApp: which are sent, how many, and which names they have."""
+"""Tests the Events of a TApp: which are sent, how many, and which names they have."""
 
 import re
 from collections import Counter
@@ -20,7 +20,7 @@ ONCE = template(restartPolicy="Never")
 
 
 def event_lines(world: World) -> list[str]:
-    """Returns type, reason and instances of each event, as text."""
+    """Returns a line for each Event of the next sync: type, reason and instances."""
     lines = []
     for event in events_of(world):
         ids = re.match(r"instances? ([\d, -]+)", event.note)
@@ -30,14 +30,19 @@ def event_lines(world: World) -> list[str]:
 
 
 def after_sync(world: World, *, ready: bool = True) -> World:
-    """Runs a sync and lets the kubelet act."""
+    """Runs a sync and lets the kubelet act, and returns the world; `ready` is the readiness of pods
+    that run.
+    """
     world.sync()
     world.kubelet(ready=ready)
     return world
 
 
 def all_events(world: World, most: int = 400) -> list[Event]:
-    """Returns all events of different names until nothing changes any more."""
+    """Runs syncs until nothing changes any more; returns all Events with different names.
+
+    Fails after `most` syncs.
+    """
     found: dict[str, Event] = {}
     for _ in range(most):
         before = world.parent.get("status")
@@ -178,14 +183,16 @@ CASES: list[tuple[str, Callable[[], World], list[str]]] = [
 
 
 def after_sync_without_pods(world: World) -> World:
-    """Runs a sync whose new pods are not visible yet."""
+    """Runs a sync whose new pods are not in Metacontroller's cache yet, and returns the world."""
     world.sync()
     world.pods.clear()
     return world
 
 
 def after_sync_only(world: World) -> World:
-    """Runs a sync; its pods exist, but no kubelet has handled them yet."""
+    """Runs a sync, and returns the world; the new pods exist, but no kubelet has handled them
+    yet.
+    """
     world.sync()
     return world
 
@@ -198,7 +205,7 @@ def test_sync_sends_the_expected_events(world: Callable[[], World], expected: li
 
 
 def test_note_of_an_event_has_instances_reason_and_progress() -> None:
-    """The note is the text that kubectl prints."""
+    """Reads the notes of the two Events of an update: the note is the text that kubectl prints."""
     world = settled(replicas=4).change(template=NEW, updateStrategy=TWO)
     step, waits = events_of(world)
     assert re.sub(r"v1-\w+", "REV", step.note) == (
@@ -242,7 +249,10 @@ def test_rollout_with_any_budget_has_at_most_a_dozen_events() -> None:
 
 
 def test_each_of_two_rollouts_has_its_own_events() -> None:
-    """A rollback within the hour has another generation, so its events have other names."""
+    """Rolls out a template and rolls it back: the Events of both have different names.
+
+    A rollback within the hour has another generation, which is a part of the names.
+    """
     world = settled(replicas=2)
     first = all_events(world.change(template=NEW))
     second = all_events(world.change(template=template()))
@@ -264,7 +274,7 @@ def test_events_have_the_same_names_in_each_replica_and_at_any_time(world: World
 
 
 def _ends_with_time(event: Event) -> bool:
-    """True if the cause of the event may end by time alone."""
+    """Returns True if the cause of the Event may end without any change of an object."""
     return event.reason in ("InstancesBroken", "PodsNotCreated", "Recreated", "PodStatusNotWritten")
 
 
@@ -280,7 +290,9 @@ def test_every_event_is_valid_for_the_api_server(world: World) -> None:
 
 
 def test_stale_cache_after_a_sync_causes_no_new_event() -> None:
-    """The new status is not visible yet, and only some of the written pods are."""
+    """Repeats a sync while the cache shows the old status and some of the written pods: no new
+    Event is sent.
+    """
     for before, change in (
         (World(tapp(replicas=20)), {}),
         (settled(replicas=20), {"replicas": 5}),

@@ -1,4 +1,6 @@
-"""Reconciling and Stalled: a degraded TApp is stalled only after some time without progress."""
+"""Tests Reconciling and Stalled: a degraded TApp is stalled only after some time without
+progress.
+"""
 
 from typing import Any
 
@@ -19,7 +21,7 @@ def broken_rollout(**spec: Any) -> World:
 
 
 def continue_to_crash(world: World) -> World:
-    """Lets the rollout continue until the new pod of instance 0 crashes."""
+    """Continues the rollout until the new pod of instance 0 crashes, and returns the world."""
     for _ in range(4):
         world.sync()
         world.kubelet()
@@ -36,7 +38,9 @@ def sync_at(world: World, seconds: float) -> Document:
 
 
 def kstatus_of(world: World) -> tuple[bool, bool, str]:
-    """Returns whether Reconciling and Stalled are set, and the status that kstatus computes."""
+    """Returns whether Reconciling exists, whether Stalled exists, and the state that kstatus
+    computes.
+    """
     status = world.parent["status"]
     reconciling, stalled = (condition(status, type) for type in ("Reconciling", "Stalled"))
     return reconciling is not None, stalled is not None, compute(world.parent)
@@ -60,7 +64,10 @@ def test_broken_rollout_is_stalled_after_half_a_minute_without_progress() -> Non
 
 
 def test_edit_of_a_stalled_tapp_gets_another_half_a_minute() -> None:
-    """Otherwise `helm upgrade --wait` would fail immediately for the edit that repairs the TApp."""
+    """Edits a stalled TApp: it is Reconciling for half a minute before it can be Stalled again.
+
+    Otherwise `helm upgrade --wait` would fail immediately for the edit that repairs the TApp.
+    """
     world = broken_rollout()
     sync_at(world, 100)
     assert kstatus_of(world) == STALLED
@@ -117,7 +124,11 @@ def test_harmless_condition_does_not_make_the_tapp_stalled() -> None:
 
 @pytest.mark.parametrize("observed", [None, -1, 0], ids=["null", "minus one", "zero"])
 def test_first_sync_does_not_count_as_a_change_of_the_spec(observed: int | None) -> None:
-    """The API server sets the observed generation of a new TApp to -1."""
+    """Without an observed generation, a sync updates available instances and does not wait for the
+    next one.
+
+    The API server sets the observed generation of a new TApp to -1.
+    """
     world = settled(replicas=3).change(template=NEW)
     before = world.parent["status"]
     world.parent["status"] = before | {"observedGeneration": observed}

@@ -1,4 +1,4 @@
-"""Long texts of users are shortened in messages, and kept in memory only once."""
+"""Tests that long texts of users are shortened in messages, and kept in memory only once."""
 
 import tracemalloc
 from collections.abc import Callable
@@ -16,7 +16,11 @@ MANY = 200
 
 
 def _edited(replicas: int, before: Document, after: Document, **strategy: Any) -> Document:
-    """Returns a request after the template of running pods has changed."""
+    """Returns a sync request after the template of running pods has changed from `before` to
+    `after`.
+
+    `strategy` has fields of the update strategy.
+    """
     world = settled(replicas=replicas, template=before)
     return world.change(template=after, updateStrategy=strategy).request()
 
@@ -77,7 +81,9 @@ def test_long_text_is_not_held_in_memory_once_for_each_instance(
 
 
 def _peak(document: Document) -> int:
-    """Returns the peak of memory in bytes while a sync runs, without two copies of its request."""
+    """Returns the largest number of bytes in use during a sync, without two copies of its
+    request.
+    """
     hook, body = Hook(), as_sent(document)
     hook.answer("/sync", request(tapp()))  # imports and caches
     tracemalloc.start()
@@ -89,7 +95,11 @@ def _peak(document: Document) -> int:
 
 
 def test_all_instances_that_wait_to_pull_have_the_same_short_message() -> None:
-    """Only messages of nodes that pull now list images, and at most eight of them."""
+    """Four nodes have to pull thirty images one after the other: three instances have the same
+    short message.
+
+    Only the message about the node that pulls now lists images, and at most eight of them.
+    """
     sidecars = [{"name": f"s{number}", "image": f"web:{number}"} for number in range(30)]
     found = settled(replicas=4, template=template(sidecars=sidecars))
     for id in range(4):
@@ -126,7 +136,7 @@ LONGEST_REFERENCE = (
     ids=["longest reference", "invalid reference", "too long", "far too long"],
 )
 def test_image_longer_than_the_crd_allows_is_refused(image: str, expected: str) -> None:
-    """The service and the CRD have the same limit. The instance keeps its pod."""
+    """The service refuses images above the limit of the CRD; the instance keeps its pod."""
     found = settled().change(template=template(image))
     (decision,) = found.decisions().values()
     assert decision == expected

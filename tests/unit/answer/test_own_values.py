@@ -1,4 +1,6 @@
-"""Texts that belong to one pod, or only look so, never reach another pod (promise P1)."""
+"""Tests that texts that belong to one pod, or only look so, never reach another pod (promise
+P1).
+"""
 
 import json
 from typing import Any
@@ -15,7 +17,9 @@ RECORD = "apps.tkestack.io/in-place-update"
 
 
 def assert_same_with_and_without_memo(world: World) -> None:
-    """Asserts that the responses are the same with and without a memo."""
+    """Checks that the service responds to the world's request in the same way with and without a
+    memo.
+    """
     assert_same_responses([world.request()])
 
 
@@ -24,7 +28,7 @@ def annotated(pod: Document, **annotations: str) -> Document:
 
 
 def pod_of_old_controller(pod: Document, body: Document) -> Document:
-    """Returns a pod of the old controller that was created from `body`."""
+    """Returns the pod as the old controller would have created it from the template `body`."""
     labels = {
         **pod["metadata"]["labels"],
         **body["metadata"]["labels"],
@@ -47,7 +51,9 @@ FOREIGN = ['web-2"%', "{}", "web-\\u0041", "web-a\\n", "web--1", "web-1 ", "\\"]
 
 @pytest.mark.parametrize("replicas", [0, 3], ids=["no instances", "three instances"])
 def test_pods_with_unusual_names_are_kept(replicas: int) -> None:
-    """The names need escapes in JSON, or appear nowhere else in the pod."""
+    """Adds pods whose names need escapes in JSON, or appear nowhere else in the pod: the response
+    keeps them.
+    """
     world = World(tapp(replicas=3)).settle()
     pod = world.pod(2)
     bare = with_meta(without_last_applied(pod), uid="f0e1")
@@ -78,7 +84,10 @@ TEMPLATES: dict[str, Any] = {
 def test_only_the_pod_of_the_old_controller_that_matches_the_template_is_adopted(
     own: str, id: int
 ) -> None:
-    """The pods differ in one text each, which contains their number."""
+    """Three pods of the old controller differ in one text, which contains their number.
+
+    With the template of one of them, only this pod is adopted.
+    """
     body = TEMPLATES[own]
     world = World(tapp(replicas=3, template=template())).settle()
     for number in range(3):
@@ -104,7 +113,10 @@ def test_emptied_update_record_does_not_affect_other_pods(strip: bool) -> None:
 
 @pytest.mark.parametrize("name", ["v1", "1"])
 def test_revision_that_contains_the_name_of_a_pod_stays_unchanged(name: str) -> None:
-    """Revisions start with `v1-`, and some start with `v1-0`, which can be the name of a pod."""
+    """Names the TApp so that the name of a pod, such as `v1-0`, is the beginning of a revision.
+
+    The labels of all pods have the whole revision.
+    """
     bodies = [template(f"nginx:{tag}") for tag in range(100)]
     before = next(body for body in bodies if not revisions(body)[0].startswith("v1-0"))
     after = next(body for body in bodies if revisions(body)[0].startswith("v1-0"))
@@ -130,7 +142,10 @@ def test_namespace_with_the_name_of_a_pod_stays_unchanged(strip: bool) -> None:
 
 
 def test_first_of_two_ready_conditions_counts() -> None:
-    """The API server refuses such a status, so any fixed choice is fine."""
+    """A pod has two conditions of type Ready: the first one counts.
+
+    The API server refuses such a status, so any fixed choice is fine.
+    """
     world = World(tapp(replicas=1)).settle()
     no = {"type": "Ready", "status": "False"}
 
@@ -143,7 +158,10 @@ def test_first_of_two_ready_conditions_counts() -> None:
 
 
 def test_failed_pod_without_a_node_does_not_get_the_node_of_another_pod() -> None:
-    """A pod without a node has failed for another reason than a rejection by a kubelet."""
+    """A pod that failed without a node gets the same response with and without a memo.
+
+    Such a pod has failed for another reason than a rejection by a kubelet.
+    """
     world = World(tapp(replicas=3, template=template(restartPolicy="Never"))).settle()
     world.modify(1, lambda pod: refused(pod, bound=False))
     world.modify(1, lambda pod: {**pod, "spec": {**pod["spec"], "nodeName": ""}})
@@ -161,7 +179,10 @@ COPIED_FROM_A_POD = {
 
 
 def test_annotations_of_the_service_in_a_template_do_not_reach_pods() -> None:
-    """Users copy them from a running pod. Their own labels and annotations stay."""
+    """A template has the service's annotations and label, which users copy from a running pod.
+
+    New and updated pods do not have them, but have the users' own labels and annotations.
+    """
     body = template(
         labels={"app": "web", "apps.tkestack.io/pod-status": "true"},
         annotations={**COPIED_FROM_A_POD, "note": "x"},
@@ -185,7 +206,9 @@ def test_annotations_of_the_service_in_a_template_do_not_reach_pods() -> None:
 
 
 def test_pods_of_an_earlier_release_with_copied_annotations_are_up_to_date() -> None:
-    """Their revision includes the copied annotations, so an upgrade must not update them."""
+    """The revision of pods of an earlier release includes copied annotations: an upgrade updates no
+    such pod.
+    """
     body = template(annotations={**COPIED_FROM_A_POD, "note": "x"})
     assert revisions(body)[0] == "v1-e38c6bf2e48da1955f9b"  # such pods have this revision
     world = World(tapp(replicas=1, template=body)).settle()

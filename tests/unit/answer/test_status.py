@@ -1,4 +1,6 @@
-"""The fields of `status`: a word for each instance and for the TApp, counts, and conditions."""
+"""Tests the fields of `status`: a word for each instance and for the TApp, counts, and
+conditions.
+"""
 
 from collections.abc import Callable
 
@@ -29,12 +31,12 @@ def status_of(world: World) -> Document:
 
 
 def without_ready_condition(pod: Document) -> Document:
-    """Returns a running pod without a Ready condition."""
+    """Returns a pod in the phase Running without any condition."""
     return in_phase(pod, "Running")
 
 
 def updated_in_place(_pod: Document) -> Document:
-    """Returns a pod during an update in place."""
+    """Returns a pod during an update in place, whatever pod is given."""
     world = settled().change(template=template("nginx:2"))
     world.sync()
     return world.pod(0)
@@ -186,7 +188,9 @@ def test_scale_selector_selects_only_the_pods_of_this_tapp() -> None:
 
 
 def status_and_reason(status: Document, type: str) -> tuple[str, str]:
-    """Returns status and reason of a condition."""
+    """Returns status and reason of the condition of this type, which must exist and have a
+    message.
+    """
     found = condition(status, type)
     assert found is not None
     assert found["message"]

@@ -1,4 +1,6 @@
-"""The statements of a status are true: missing pods, claims, typos, waits, and their numbers."""
+"""Tests that the statements of a status are true: missing pods, claims, typos, waits, and their
+numbers.
+"""
 
 import json
 from typing import Any
@@ -22,7 +24,7 @@ RECREATED = template(container={"env": [{"name": "A", "value": "1"}]})
 
 
 def status_after_sync(world: World) -> Document:
-    """Returns the status of a sync that Metacontroller has carried out."""
+    """Runs a sync whose writes all succeed, and returns its status."""
     status: Document = world.sync()["status"]
     return status
 
@@ -31,7 +33,7 @@ def status_after_sync(world: World) -> Document:
 
 
 def status_after_refused_sync(world: World) -> Document:
-    """Returns the status of a sync whose new pods the API server refuses."""
+    """Runs a sync whose new pods the API server refuses, and returns its status."""
     before = dict(world.pods)
     status = status_after_sync(world)
     world.pods = before
@@ -75,7 +77,9 @@ def test_condition_ends_when_the_pod_is_created() -> None:
 
 
 def test_pod_that_is_being_replaced_is_not_reported_as_missing() -> None:
-    """Between the deletion of the old pod and the creation of the new one, no pod is expected."""
+    """Replaces pods an hour later: between the deletion of a pod and the creation of the next, none
+    is missing.
+    """
     world = settled(replicas=2).change(template=RECREATED)
     world.hook.now = NOW + 3_600
     for _ in range(6):
@@ -118,7 +122,9 @@ def test_lost_claim_of_a_killed_instance_is_not_created_again() -> None:
 
 
 def test_lost_claim_is_not_created_again_if_its_pod_runs_on_a_node() -> None:
-    """The pod still has its volume, so a new empty claim would not help."""
+    """Deletes a claim whose pod runs: the pod still has its volume, so a new empty claim would not
+    help.
+    """
     world = with_claims()
     world.kubelet()
     del world.claims["data-web-1"]
@@ -141,7 +147,9 @@ def test_terminating_claim_of_a_killed_instance_sets_no_condition() -> None:
 
 
 def test_labels_of_the_service_are_not_copied_from_a_template() -> None:
-    """A pod template that was copied from a Job has the Job's controller-uid."""
+    """A template that was copied from a Job has the Job's label controller-uid, which pods do not
+    get.
+    """
     copied = template(labels={"app": "web", "controller-uid": "the-jobs"})
     world = World(tapp(template=copied))
     answer = world.hook.sync(world.request())
@@ -157,7 +165,7 @@ ONCE = template(restartPolicy="Never")
 
 @pytest.mark.parametrize("state", ["not deleted", "terminating", "gone"])
 def test_finished_instance_runs_again_after_kill_and_start(state: str) -> None:
-    """Covers each state of the old pod at the time of the start."""
+    """Kills and starts a finished instance: it gets a new pod, in each state of its old one."""
     world = settled(replicas=2, template=ONCE)
     world.modify(0, lambda pod: completed(pod, "Succeeded"))
     assert status_after_sync(world)["statuses"]["0"] == "Succ"
@@ -201,7 +209,11 @@ def test_missing_pod_with_an_unknown_template_makes_the_rollout_stuck() -> None:
 
 
 def tapp_with_rolling_template(name: str, **strategy: Any) -> World:
-    """Returns ten instances whose default template has changed; the rolling template is `name`."""
+    """Returns a TApp with ten instances whose default template has changed.
+
+    `name` is the name of its rolling template, and `strategy` has further fields of the update
+    strategy.
+    """
     strategy = {"template": name, "maxUnavailable": 1, **strategy}
     pool = {"spare": template()}
     world = settled(replicas=10, templatePool=pool, updateStrategy=strategy)

@@ -1,4 +1,4 @@
-"""Pods of the old controller are adopted as they are, updated in place, or replaced."""
+"""Tests pods of the old controller: they are adopted as they are, updated in place, or replaced."""
 
 from typing import Any
 
@@ -35,7 +35,9 @@ LIVE = template(
 
 
 def pod_of_old_controller(pod: Document) -> Document:
-    """Returns a pod as the old controller left it, with decimal hashes and its own gate."""
+    """Returns a pod as the old controller left it, with decimal hashes and its own readiness
+    gate.
+    """
     labels = {
         **{key: value for key, value in pod["metadata"]["labels"].items() if "/" not in key},
         "tapp_template_hash_key": "3519815671",
@@ -60,7 +62,10 @@ def pod_of_old_controller(pod: Document) -> Document:
 def migrated_tapp(
     replicas: int = 2, body: Document = LIVE, policies: tuple[Policy, ...] = (), **spec: Any
 ) -> World:
-    """Returns a TApp with pods of the old controller, before the first sync of this service."""
+    """Returns a TApp with pods of the old controller, before the first sync of this service.
+
+    `body` is their template, and `policies` are admission policies.
+    """
     claims = [claim_template()]
     parent = tapp(replicas=replicas, template=body, volumeClaimTemplates=claims, **spec)
     world = World(parent, strip=True, policies=policies).settle()
@@ -70,7 +75,7 @@ def migrated_tapp(
 
 
 def images(world: World) -> dict[str, str]:
-    """Returns the image of the app container in each pod."""
+    """Returns pod name -> image of its first container."""
     return {name: pod["spec"]["containers"][0]["image"] for name, pod in world.pods.items()}
 
 
@@ -227,7 +232,10 @@ def test_unready_old_pod_is_adopted() -> None:
 
 
 def test_old_pods_with_toleration_seconds_are_updated_in_place_with_force_delete_pod() -> None:
-    """If the seconds were removed before the update, the pods would not match their template."""
+    """Sets a new image and `forceDeletePod`, which removes toleration seconds: no pod is replaced.
+
+    If the seconds were removed before the update, the pods would not match their template.
+    """
     limited = {
         "key": "node.kubernetes.io/not-ready",
         "operator": "Exists",

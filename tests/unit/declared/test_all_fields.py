@@ -1,4 +1,4 @@
-"""New pods have all fields of their template, including any that Kubernetes has."""
+"""Tests that new pods have all fields of their template, including any that Kubernetes has."""
 
 from random import Random
 from typing import Any
@@ -18,14 +18,16 @@ VOLUME: Document = {"name": "model", "image": {"reference": "registry.example.co
 
 
 def tapp_of_specs(specs: list[Document]) -> World:
-    """Returns a TApp with an instance for each of these pod specs."""
+    """Returns a TApp with one instance for each of these pod specs."""
     pool = {f"t{id}": {"spec": spec} for id, spec in enumerate(specs)}
     names = {str(id): f"t{id}" for id in range(len(specs))}
     return World(tapp(replicas=len(specs), templatePool=pool, templates=names))
 
 
 def with_images(spec: Document) -> Document:
-    """Returns the pod spec with an image in each container, which the simulated kubelet needs."""
+    """Returns the pod spec with an image in each container that has none, for the simulated
+    kubelet.
+    """
     lists = {
         key: [{"image": "app:1", **container} for container in spec[key]]
         for key in ("containers", "initContainers")
@@ -35,7 +37,11 @@ def with_images(spec: Document) -> Document:
 
 
 def spec_of_new_pod(answer: Document, id: int) -> Document | None:
-    """Returns the spec of a new pod in a response, without the tolerations that admission adds."""
+    """Returns the spec of an instance's new pod in a response, without the tolerations that
+    admission adds.
+
+    Returns None if the response does not have the pod.
+    """
     pod = desired(answer, "Pod").get(f"web-{id}")
     if pod is None:
         return None
@@ -52,7 +58,11 @@ def without_limits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("without_limits")
 def test_every_field_of_the_kubernetes_schema_reaches_the_pod_unchanged() -> None:
-    """Each spec has one field of the published schema, and the fields that this one requires."""
+    """Creates a pod for each field of Kubernetes' published schema, and compares its spec with the
+    template's.
+
+    Each spec has the field, and the fields that this one requires.
+    """
     found = list(every_field())
     answer = tapp_of_specs([spec for _, spec in found]).sync()
     assert [
@@ -73,7 +83,9 @@ def test_stored_pods_with_every_field_are_up_to_date() -> None:
 
 @pytest.mark.usefixtures("without_limits")
 def test_random_combinations_of_fields_reach_the_pod_unchanged() -> None:
-    """Only empty objects that Kubernetes treats as absent may be removed."""
+    """Creates pods from random specs; only empty objects that Kubernetes treats as absent may be
+    removed.
+    """
     specs = [at_random(Random(seed)) for seed in range(size(20, 200))]
     answer = tapp_of_specs(specs).sync()
     for id, spec in enumerate(specs):
@@ -81,7 +93,9 @@ def test_random_combinations_of_fields_reach_the_pod_unchanged() -> None:
 
 
 def test_images_of_image_volumes_are_not_pulled_before_an_update() -> None:
-    """An update in place never changes an image volume."""
+    """With `prePull`, only the image of the container is pulled first: no update in place changes a
+    volume.
+    """
     strategy = {"inPlaceUpdateStrategy": {"prePull": True}}
     world = settled(template=template("nginx:1", volumes=[VOLUME]), updateStrategy=strategy)
     answer = world.change(template=template("nginx:2", volumes=[VOLUME])).sync()
@@ -91,7 +105,9 @@ def test_images_of_image_volumes_are_not_pulled_before_an_update() -> None:
 
 
 def test_changed_image_volume_replaces_the_pod() -> None:
-    """An update in place of a container would keep the old volume."""
+    """Adds and changes an image volume: each time the pod is replaced, because a container would
+    keep the old one.
+    """
     world = settled(template=template("nginx:1"))
     world.change(template=template("nginx:1", volumes=[VOLUME]))
     assert world.decisions() == {0: "Recreate/TemplateChanged"}

@@ -1,4 +1,4 @@
-"""The differences between two templates and their effects agree with the revisions."""
+"""Tests that the differences between two templates and their effects agree with the revisions."""
 
 from typing import Any
 
@@ -128,10 +128,11 @@ bodies = st.builds(
 def test_effects_of_random_differences_agree_with_the_revisions(
     before: Document, after: Document
 ) -> None:
-    """Two templates with different full revisions have a difference.
+    """Compares random templates: they have a difference if, and only if, their full revisions
+    differ.
 
-    If their second revisions (without images) differ, the difference replaces pods, unless it is
-    one of resources, which a pod may already have.
+    If their second revisions (without images) differ, the difference replaces pods. A difference of
+    resources is an exception, because a pod may already have the new ones.
     """
     old, new = revisions(before), revisions(after)
     effects = {item.effect for item in differences(before, after)}

@@ -1,4 +1,6 @@
-"""Environment variables that are repeated: merged with the same meaning, or refused."""
+"""Tests environment variables that are repeated: they are merged with the same meaning, or
+refused.
+"""
 
 from typing import Any
 
@@ -21,7 +23,7 @@ def env(*entries: tuple[str, Any]) -> list[Document]:
 
 
 def tapp_with_env(entries: list[Document]) -> World:
-    """Returns a TApp whose container has these variables, after its first sync."""
+    """Returns a TApp whose container has these environment variables, after its first sync."""
     world = World(tapp(template=template(container={"env": entries})))
     world.sync()
     return world
@@ -92,7 +94,10 @@ EXPLODING = {
 
 @pytest.mark.parametrize("given", EXPLODING.values(), ids=EXPLODING)
 def test_values_that_would_become_too_long_are_refused(given: Any) -> None:
-    """The API server accepts such a template, and the memory of a worker once grew above 8 GB."""
+    """Repeated variables whose merged values would be huge block the creation of the pod.
+
+    The API server accepts such a template, and the memory of a worker once grew above 8 GB.
+    """
     world = tapp_with_env(env(*given))
     assert world.decisions() == {0: "Absent/Blocked"}
     found = condition(world.sync(), "CreationBlocked")

@@ -1,4 +1,4 @@
-"""Notes that a sync keeps in the status for later syncs: encoding and decoding."""
+"""Tests the notes that a sync keeps in the status for later syncs: encoding and decoding."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -157,6 +157,6 @@ def test_random_texts_are_decoded_without_an_error(text: str) -> None:
     ],
 )
 def test_text_of_another_form_is_not_decoded_as_a_note(kind: type[Note], text: str) -> None:
-    """It must not be confused with the note that it resembles."""
+    """Decodes texts that resemble a note: the result is None, and they are left out of a map."""
     assert kind.decode(text) is None
     assert decoded(kind, {text: "x"}) == {}

@@ -1,4 +1,6 @@
-"""Revisions of templates: what changes them, what does not, and values that must never change."""
+"""Tests revisions of templates: what changes them, what does not, and values that must never
+change.
+"""
 
 import json
 from copy import deepcopy
@@ -19,7 +21,10 @@ def full(body: Document) -> str:
 
 
 def uniq(body: Document) -> str:
-    """Returns the revision of the spec without the images of containers that run."""
+    """Returns the second revision: that of the spec without the images of containers that run.
+
+    If it is the same for two templates, an update in place is possible.
+    """
     return revisions(body)[1]
 
 
@@ -174,7 +179,9 @@ def test_zero_in_a_probe_does_not_change_the_revision(field: str) -> None:
 
 
 def test_empty_objects_with_a_meaning_change_the_revision() -> None:
-    """`emptyDir: {}` is a kind of volume, and `labelSelector: {}` selects everything."""
+    """Adds `emptyDir: {}`, which is a kind of volume, and `labelSelector: {}`, which selects
+    everything.
+    """
     named = template(volumes=[{"name": "a"}])
     assert full(named) != full(template(volumes=[{"name": "a", "emptyDir": {}}]))
 
@@ -197,7 +204,10 @@ def test_empty_metadata_does_not_change_the_revision() -> None:
 
 
 def reformatted(draw: st.DrawFn, value: Any, key: str = "") -> Any:
-    """Returns an equivalent template with another order, other quantities and empty fields."""
+    """Returns an equivalent template with another order of keys, other quantities and empty fields.
+
+    `key` is the key of `value` in its parent.
+    """
     if isinstance(value, dict):
         if key in ("requests", "limits", "overhead"):
             return {
@@ -221,7 +231,7 @@ def _equal_quantities(amount: str) -> list[Any]:
 
 @st.composite
 def equivalent_templates(draw: st.DrawFn) -> Document:
-    """Draws a template that is equivalent to RICH."""
+    """Draws a template that is equivalent to RICH: the API server would store the same pod."""
     result: Document = reformatted(draw, RICH)
     return result
 
@@ -232,7 +242,9 @@ def test_equivalent_templates_have_the_same_revision(body: Document) -> None:
 
 
 def leaves(value: Any, path: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
-    """Returns the paths of all strings and numbers in a document."""
+    """Returns the paths of all values in a document that are neither objects nor lists; `path` is
+    put before each.
+    """
     items: Any = value.items() if isinstance(value, dict) else enumerate(value)
     result: list[tuple[str | int, ...]] = []
     for key, item in items:

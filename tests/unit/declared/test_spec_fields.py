@@ -1,4 +1,6 @@
-"""Every field of `spec` has the meaning that the old controller gave it (docs/reference.md)."""
+"""Tests that every field of `spec` has the meaning that the old controller gave it
+(docs/reference.md).
+"""
 
 from typing import Any
 
@@ -12,12 +14,12 @@ POOL = {"v1": template("app:v1"), "v2": template("app:v2")}
 
 
 def first_pods(**spec: Any) -> dict[str, Document]:
-    """Returns the pods that the first sync of a TApp creates."""
+    """Returns name -> pod for the pods that the first sync of a TApp creates."""
     return desired(World(tapp(**spec)).sync(), "Pod")
 
 
 def images(**spec: Any) -> list[str]:
-    """Returns the image of each instance of a new TApp."""
+    """Returns the image of each instance of a new TApp, by instance number."""
     return [pod["spec"]["containers"][0]["image"] for pod in first_pods(**spec).values()]
 
 
@@ -235,7 +237,9 @@ def test_unknown_field_of_a_template_reaches_the_pod() -> None:
 
 
 def test_min_ready_seconds_beyond_an_int32_are_refused() -> None:
-    """Such a number would overflow the arithmetic with times."""
+    """A huge number in minReadySeconds gets 400 with its path; it would overflow the arithmetic
+    with times.
+    """
     world = World(tapp(minReadySeconds=10**400))
     response = world.hook.post("/sync", world.request())
     assert response.status_code == 400

@@ -1,4 +1,6 @@
-"""Reading the parent's status, which anybody may have written: invalid parts count as absent."""
+"""Tests how the TApp's status is read, which anybody may have written: invalid parts count as
+absent.
+"""
 
 import json
 from typing import Any
@@ -18,7 +20,9 @@ AFTER = "9999-12-31T23:59:59-23:59"
 
 
 def settled_world(**spec: Any) -> World:
-    """Returns three instances: one runs, one has failed and one is missing at the second sync."""
+    """Returns a TApp with three instances, for requests at the moment after their pods have
+    started.
+    """
     found = World(tapp(**{"replicas": 3, "forceDeletePod": True, **spec}), hook=HOOK)
     found.sync()
     found.kubelet()
@@ -30,9 +34,9 @@ MISSING: Document = {**REQUEST, "children": {**REQUEST["children"], "Pod.v1": {}
 
 
 def response_for(request: Document, status: Any) -> Document:
-    """Returns the response of a sync for a TApp with this status.
+    """Returns the response to a sync for a TApp with this status.
 
-    Also checks that a finalize request with the status succeeds.
+    Checks in addition that a finalize request with the status succeeds.
     """
     asked = {**request, "parent": {**request["parent"], "status": status}}
     assert HOOK.post("/finalize", {**asked, "finalizing": True}).status_code == 200
@@ -102,7 +106,10 @@ def test_invalid_entry_does_not_affect_other_entries() -> None:
 
 
 def test_invalid_transition_time_of_a_condition_is_replaced() -> None:
-    """Otherwise the API server would refuse the whole status at every sync."""
+    """Reads conditions with an invalid time: the response has a valid one.
+
+    Otherwise the API server would refuse the whole status at every sync.
+    """
     before = response_for(REQUEST, None)["status"]["conditions"]
     strange = [{**condition, "lastTransitionTime": "ZZZ"} for condition in before]
     for condition in response_for(REQUEST, {"conditions": strange})["status"]["conditions"]:

@@ -1,4 +1,4 @@
-"""Values of instances: how placeholders are filled in, and which placeholders are errors."""
+"""Tests values of instances: how placeholders are filled in, and which placeholders are errors."""
 
 import json
 from copy import deepcopy
@@ -18,12 +18,12 @@ HASH = "tapp_template_hash_key"
 
 
 def template_with_variable(value: str, **more: Any) -> Document:
-    """Returns a template whose container has one variable with this value."""
+    """Returns a template whose container has one environment variable with this value."""
     return template(container={"env": [{"name": "OWN", "value": value}]}, **more)
 
 
 def new_pods(**spec: Any) -> dict[str, Document]:
-    """Returns the pods that the first sync creates."""
+    """Returns name -> pod for the pods that the first sync creates."""
     return desired(World(tapp(**spec)).sync(), "Pod")
 
 
@@ -32,7 +32,9 @@ def value_of(pod: Document) -> Any:
 
 
 def blocked_message(**spec: Any) -> str:
-    """Returns the message of `CreationBlocked` after the first sync, or an empty string."""
+    """Returns the message of `CreationBlocked` after the first sync of a TApp, or "" without the
+    condition.
+    """
     found = condition(World(tapp(**spec)).sync()["status"], "CreationBlocked")
     return "" if found is None else str(found["message"])
 
@@ -103,7 +105,9 @@ def test_placeholders_are_filled_in_everywhere_in_a_template() -> None:
 
 
 def template_with_text_at(place: str, text: str) -> Document:
-    """Returns a template with a text at a path where Kubernetes has a number."""
+    """Returns a template with a text at `place`, a path in the pod spec where Kubernetes has a
+    number.
+    """
     body = template()
     node: Any = body["spec"]
     *parents, last = place.split(".")
@@ -383,7 +387,10 @@ def test_missing_value_of_a_claim_template_blocks_only_its_instance() -> None:
 
 
 def writes(before: Document, after: Document) -> list[str]:
-    """Returns the writes of the second sync after an edit of a settled TApp."""
+    """Returns the writes of the second sync after an edit of a TApp, sorted, without `web-`.
+
+    `before` and `after` are fields of the spec before and after the edit.
+    """
     world = settled(**before).change(**after)
     world.sync()
     world.sync()
@@ -471,7 +478,11 @@ def test_values_do_not_change_pods_of_a_template_without_placeholders(body: Docu
 
 
 def with_placeholders(part: Any, own: dict[str, str], key: str = "") -> Any:
-    """Returns a copy with placeholders instead of all texts but names, and fills `own`."""
+    """Returns a copy of a template in which placeholders stand for all texts except names.
+
+    The replaced texts are added to `own`, by the key of their value. `key` is the key of `part` in
+    its parent.
+    """
     if isinstance(part, dict):
         return {name: with_placeholders(item, own, name) for name, item in part.items()}
     if isinstance(part, list):

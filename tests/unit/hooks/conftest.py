@@ -1,4 +1,6 @@
-"""A stand-in API server for writes of the service, and the directory of its service account."""
+"""Provides a fake API server to which the service writes, and the directory of its service
+account.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,9 @@
-"""Measures the memory of one request: `python -m tests.unit.hooks.measured held|synced|...`.
+"""Measures the memory of one request: `python -m tests.unit.hooks.measured WHAT`.
 
-The request comes from standard input. A process of its own measures it, because threads and objects
-that other tests have left in a process would count, too.
+The request comes from standard input. WHAT is `held` (memory that a request leaves in a memo),
+`synced` (memory that its sync leaves), `typed` or `loads` (the peak while it is read with or
+without types). Each call is a process of its own, because threads and objects that other tests have
+left in a process would count, too.
 """
 
 import gc
@@ -24,14 +26,18 @@ READERS = {"typed": lambda body: Request(body, TApp, Memo(0)), "loads": orjson.l
 
 
 def measured(what: str, body: bytes) -> list[int]:
-    """Runs this module in a new process and returns the numbers that it prints."""
+    """Runs this module in a new process and returns the numbers that it prints; `what` is WHAT."""
     command = [sys.executable, "-m", "tests.unit.hooks.measured", what]
     done = subprocess.run(command, input=body, capture_output=True, check=True, cwd=ROOT)
     return [int(each) for each in done.stdout.split()]
 
 
 def held(body: bytes, *, synced: bool) -> list[int]:
-    """Returns the bytes that a request or its sync leaves in a memo: measured, and estimated."""
+    """Returns two numbers of bytes that stay in a memo after a request: the measured one, and the
+    memo's estimate.
+
+    If `synced` is True, the request is also decided, as in a sync.
+    """
     options = Settings().options
 
     def use(memo: Memo) -> None:
@@ -51,7 +57,11 @@ def held(body: bytes, *, synced: bool) -> list[int]:
 
 
 def peak(what: str, body: bytes) -> list[int]:
-    """Returns the most bytes that are in use at the same time while the body is read."""
+    """Returns the largest number of bytes that are in use at a time while `body` is read, in a
+    list.
+
+    `what` is a key of `READERS`.
+    """
     READERS[what](body)  # the caches are filled from now on
     gc.collect()
     gc.disable()

@@ -1,4 +1,6 @@
-"""Two services, one with a memo and one without: their responses must be the same bytes."""
+"""Compares the responses of two services: one with a memo, which caches parsed objects between
+syncs, and one without.
+"""
 
 from collections.abc import Iterable
 from typing import Any
@@ -11,7 +13,9 @@ PATHS = ("/sync", "/plan", "/sync", "/finalize")
 
 
 def response_to(request: Document | bytes, path: str, hook: Hook) -> tuple[int, bytes]:
-    """Returns status and body of one response."""
+    """Posts a request to an endpoint of a service; returns the status code and the body of the
+    response.
+    """
     response: Any = hook.post(path, request)
     return response.status_code, response.data
 
@@ -19,10 +23,11 @@ def response_to(request: Document | bytes, path: str, hook: Hook) -> tuple[int, 
 def assert_same_responses(
     requests: Iterable[Document | bytes], paths: Iterable[str] = PATHS, hook: Hook = WITH_MEMO
 ) -> list[tuple[int, bytes]]:
-    """Sends each request to every path, with and without a memo, and compares the responses.
+    """Posts each request to each path with and without a memo, and checks that the responses are
+    equal.
 
-    Some paths get a request twice. Returns status and body of the responses, in the order of the
-    requests and paths.
+    `hook` is the service with a memo. Some paths occur twice, so that the memo is used. Returns
+    status code and body of each response, in the order of the requests and paths.
     """
     result = []
     for request in requests:

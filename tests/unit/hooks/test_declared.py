@@ -1,4 +1,6 @@
-"""The optional child resources that a registration declares; invalid bytes declare none."""
+"""Tests which optional child resources a CompositeController declares; invalid bytes declare
+none.
+"""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The time that a sync spends on Events: each instance is visited once."""
+"""Tests the cost of Events in a sync: each instance is visited once."""
 
 from collections.abc import Iterator
 
@@ -17,7 +17,7 @@ MANY = 12
 
 
 class CountedList(list[Instance]):
-    """A list that counts its iterations."""
+    """A list that counts in `times` how often it is iterated over."""
 
     times = 0
 

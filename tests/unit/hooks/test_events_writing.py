@@ -1,4 +1,6 @@
-"""Events are written in the background: in limited number, counted, and without effect on syncs."""
+"""Tests that Events are written in the background: in limited number, counted, and without effect
+on syncs.
+"""
 
 import gc
 import os
@@ -70,30 +72,34 @@ def recorder(server: ApiServer, account: Path) -> Recorder:
 
 
 def decided(parent: Document) -> tuple[Plan, Document]:
-    """Returns the plan and the status of a TApp without pods."""
+    """Returns the plan of a sync for a TApp without pods, and the conditions of its status."""
     asked = Request(as_sent(request(parent, [])), TApp, Memo(0))
     found = make_plan(world_of(asked), Options(), NOW)
     return found, conditions_of(found)
 
 
 def new_event(generation: int) -> tuple[Plan, Document]:
-    """Returns a plan and a status that cause one new event."""
+    """Returns a plan and conditions that cause one new Event; each generation causes another
+    one.
+    """
     return decided(tapp(generation=generation))
 
 
 def counted() -> dict[str, float]:
-    """Returns how many events had each outcome since the process started."""
+    """Returns outcome -> number of Events with this outcome since the process started."""
     return {each: metrics.EVENTS.labels(each)._value.get() for each in OUTCOMES}
 
 
 def counted_since(before: dict[str, float]) -> dict[str, float]:
-    """Returns how many events had each outcome since `before`, without zeros."""
+    """Returns outcome -> number of Events with this outcome since `before`, without zeros."""
     now = counted()
     return {each: now[each] - before[each] for each in OUTCOMES if now[each] != before[each]}
 
 
 def until(before: dict[str, float], **expected: int) -> None:
-    """Waits until these outcomes, and no others, were counted."""
+    """Waits until exactly these numbers of Events have been counted since `before`; fails after a
+    minute.
+    """
     end = time.monotonic() + 60
     while counted_since(before) != expected:
         assert time.monotonic() < end, counted_since(before)
@@ -169,9 +175,11 @@ def test_event_is_written_refused_or_retried_depending_on_the_status_code(
 def test_event_is_retried_while_the_api_server_has_not_read_its_roles(
     server: ApiServer, recorder: Recorder
 ) -> None:
-    """The API server denies every request until it has read the roles.
+    """A 403 right after the start of the API server is retried four times, and then counts as
+    failed.
 
-    A missing role looks the same, so the retries are limited.
+    The API server denies every request until it has read the roles. A missing role looks the same,
+    so the retries are limited.
     """
     server.words = (
         f'User "{CONTROLLER}" cannot create resource "events" in API group "events.k8s.io"'
@@ -209,7 +217,9 @@ def test_two_replicas_write_the_same_event_once(
 
 
 def test_refused_event_is_written_by_a_later_sync(server: ApiServer, recorder: Recorder) -> None:
-    """The role may have been installed in the meantime."""
+    """The API server refuses an Event; a later sync writes it, because the role may have been
+    installed.
+    """
     server.answers = [403]
     before = counted()
     recorder.queue(*new_event(1))
@@ -245,9 +255,10 @@ def test_hanging_api_server_delays_no_sync_and_fills_a_limited_queue(
 def test_tapp_may_write_25_events_at_once_and_then_one_in_five_minutes(
     account: Path, server: ApiServer
 ) -> None:
-    """The limit is that of client-go's spam filter.
+    """Counts the Events of one TApp over half an hour: more than the limit are dropped.
 
-    All reasons share it, and refused events are not queued.
+    The limit is that of client-go's spam filter. All reasons share it, and refused events are not
+    queued.
     """
     now = [0.0]
     made = Recorder(Cluster(account, server.environ).create, "one", clock=lambda: now[0])
@@ -288,7 +299,11 @@ def test_limited_event_is_written_if_a_later_sync_still_has_it(
 def test_limits_of_the_tapps_with_the_latest_events_are_remembered(
     account: Path, server: ApiServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The TApp without events for the longest time starts with a full limit again."""
+    """With memory for the limits of two TApps, a third one replaces the TApp whose last Event is
+    oldest.
+
+    The replaced TApp starts with a full limit again.
+    """
     monkeypatch.setattr(events, "BUCKETS", 2)
     monkeypatch.setattr(events, "BURST", 1)
     made = Recorder(Cluster(account, server.environ).create, "one", clock=lambda: 0.0)
@@ -306,7 +321,9 @@ def test_limits_of_the_tapps_with_the_latest_events_are_remembered(
 
 
 def new_event_of(namespace: str, name: str, generation: int) -> tuple[Plan, Document]:
-    """Returns a plan and a status that cause one new event of another TApp."""
+    """Returns a plan and conditions that cause one new Event of the TApp with this namespace and
+    name.
+    """
     parent = tapp(generation=generation)
     meta = {**parent["metadata"], "namespace": namespace, "name": name}
     return decided({**parent, "metadata": {**meta, "uid": f"u-{namespace}-{name}-{generation}"}})
@@ -333,7 +350,9 @@ def test_tapp_at_its_limit_does_not_limit_other_tapps(account: Path, server: Api
 
 
 def test_full_queue_drops_its_oldest_event() -> None:
-    """A later sync can still write the dropped event."""
+    """Queues more Events than fit: the oldest are dropped, and a later sync can still write
+    them.
+    """
     go_on, first = threading.Event(), threading.Event()
     written: list[str] = []
 
@@ -428,7 +447,7 @@ def test_error_in_the_creation_of_events_is_counted_and_not_raised(
 
 @pytest.fixture
 def hook(server: ApiServer, account: Path, monkeypatch: pytest.MonkeyPatch) -> Hook:
-    """Returns the application with Events enabled."""
+    """Returns a service that writes Events to the fake API server."""
     for name, value in server.environ.items():
         monkeypatch.setenv(name, value)
     return Hook(events=True, events_account=account)

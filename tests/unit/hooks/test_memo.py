@@ -1,4 +1,6 @@
-"""The memo that is kept between syncs changes no response, has a size limit, and saves work."""
+"""Tests the memo, which is kept between syncs: it changes no response, has a size limit, and saves
+work.
+"""
 
 import json
 from collections.abc import Callable
@@ -35,7 +37,7 @@ NEW = template("nginx:2")
 def test_random_requests_get_the_same_responses_with_and_without_a_memo(
     world: World, others: list[World], strip: bool
 ) -> None:
-    """The requests are random states of one TApp, and later states of the first one."""
+    """Compares the responses to random states of one TApp, and to later states of the first one."""
     assert_same_responses(
         [world.request(), *(other.request() for other in others), world.request()]
     )
@@ -60,7 +62,9 @@ def test_random_requests_get_the_same_responses_with_a_small_memo(
 
 
 def requests_of_a_life(replicas: int = 12) -> list[bytes]:
-    """Returns all requests of a rollout in place, a kill, and a scale-down with claims."""
+    """Returns the requests of a TApp's life: a rollout in place, a kill, and a scale-down with
+    claims.
+    """
     claim = {"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"]}}
     world = World(tapp(replicas=replicas, volumeClaimTemplates=[claim]))
     bodies = []
@@ -92,7 +96,11 @@ def test_life_of_a_tapp_gets_the_same_responses_with_and_without_a_memo() -> Non
 
 
 def test_concurrent_requests_get_the_same_responses_as_sequential_ones() -> None:
-    """Promise P1 (docs/guarantees.md), also with a memo that is always full."""
+    """Posts requests from eight threads, with memos of several sizes: each response is the expected
+    one.
+
+    This is promise P1 (docs/guarantees.md), also with a memo that is always full.
+    """
     bodies = requests_of_a_life() * 3
     alone = [response_to(body, "/sync", WITHOUT_MEMO) for body in bodies]
     for limit in (0, 20_000, 1 << 26):
@@ -191,9 +199,9 @@ def test_changed_request_gets_the_same_response_with_and_without_a_memo(
 
 
 def pods_in_the_parent(text: bytes) -> bytes:
-    """Returns a request in which the first `"Pod.v1":` is in the parent, with other pods.
+    """Returns a request whose parent has a key `"Pod.v1":` with pods, before the real one.
 
-    The real key has a blank before its colon.
+    The real key has a blank before its colon, so that a search for the text finds the wrong one.
     """
     document = json.loads(text)
     pods = document["children"]["Pod.v1"]
@@ -245,7 +253,9 @@ def test_json_in_another_form_gets_the_same_response_with_and_without_a_memo(
 
 
 def test_truncated_body_gets_the_same_error_with_and_without_a_memo() -> None:
-    """A client may disconnect at any point, also within a key."""
+    """Cuts the body of a request at any point around a pod's key, as if the client had
+    disconnected.
+    """
     text = as_sent(settled(replicas=3).request())
     at = text.index(b'"shop/web-1"')
     assert_same_responses([text, *(text[: at + more] for more in range(-2, 20))], ["/sync"])
@@ -257,7 +267,7 @@ def test_truncated_body_gets_the_same_error_with_and_without_a_memo() -> None:
     ids=["invalid escape", "quote", "line break", "escaped letter"],
 )
 def test_key_with_escapes_gets_the_same_response_with_and_without_a_memo(spelled: str) -> None:
-    """The bytes of the key are invalid JSON, or stand for another name."""
+    """Replaces the key of a pod by bytes that are invalid JSON, or that stand for another name."""
     document = settled(replicas=5).request()
     pods_of(document)[f"shop/{spelled}"] = pods_of(document).pop("shop/web-3")
     text = as_sent(document)
@@ -266,7 +276,10 @@ def test_key_with_escapes_gets_the_same_response_with_and_without_a_memo(spelled
 
 
 def test_slash_in_a_name_does_not_mix_up_two_tapps() -> None:
-    """The API server allows no `/` in names, but a request may contain one."""
+    """Sends requests for the TApps `web` in `a/b` and `b/web` in `a`: each gets its own response.
+
+    The API server allows no `/` in names, but a request may contain one.
+    """
     document = settled(replicas=2).request()
     other = json.loads(as_sent(document).replace(b'"shop"', b'"a/b"'))
     mine = json.loads(as_sent(other))
@@ -278,7 +291,7 @@ def test_slash_in_a_name_does_not_mix_up_two_tapps() -> None:
 def test_damaged_request_gets_the_same_response_with_and_without_a_memo(
     data: st.DataObject,
 ) -> None:
-    """Bytes of a request with known pods are removed, doubled or replaced at random."""
+    """Removes, doubles or replaces random bytes of a request whose pods are in the memo."""
     at, end = sorted(data.draw(st.tuples(*[st.integers(0, len(TEXT))] * 2)))
     put = data.draw(st.sampled_from([b"", b",", b"}", b'"', b"{}", TEXT[at:end] * 2, b"\\"]))
     assert_same_responses([TEXT, TEXT[:at] + put + TEXT[end:]], ["/sync"])
@@ -291,7 +304,9 @@ TEXT = as_sent(settled(replicas=3).request())
 
 
 def pods_read(hook_memo: Memo, body: bytes) -> int:
-    """Returns the number of pods that the service parses for a request."""
+    """Returns the number of pods that the service parses for a request; it takes the others from
+    the memo.
+    """
     return Request(body, TApp, hook_memo).read
 
 
@@ -322,9 +337,10 @@ def test_templates_of_an_unchanged_spec_are_reused() -> None:
 
 
 def test_templates_stay_as_they_are_during_a_sync() -> None:
-    """Syncs share the templates of a spec, so a plan must not add to them.
+    """Compares the templates of a spec before and after a sync: a plan must not add to them.
 
-    A pod beyond `spec.replicas` has a template of its own, which a plan must not add either.
+    Syncs share the templates. A pod beyond `spec.replicas` has a template of its own, which a plan
+    must not add either.
     """
     body = template(container={"env": [{"name": "OWN", "value": "$(tapp.index)"}]})
     memo, world = Memo(1 << 20), settled(replicas=3, template=body)
@@ -339,7 +355,11 @@ def test_templates_stay_as_they_are_during_a_sync() -> None:
 
 
 def test_unusual_pods_are_not_remembered() -> None:
-    """Such pods are compared with their template field by field, so they are large, and rare."""
+    """Two of four pods are unusual: each sync parses these two again.
+
+    Such pods are compared with their template field by field, so they are large in memory, and
+    rare.
+    """
     memo, world = Memo(1 << 20), settled(replicas=4)
     world.modify(1, lambda pod: {**pod, "spec": None})
     world.modify(2, lambda pod: with_meta(without_last_applied(pod), labels={"app": "web"}))
@@ -386,7 +406,10 @@ def test_tapp_that_is_larger_than_the_limit_is_not_remembered() -> None:
 def test_memo_takes_at_most_7_kb_for_a_pod_and_8_kb_for_an_updated_pod(
     situation: str, most: int
 ) -> None:
-    """An update leaves its record and the images of the template in the annotations of the pod."""
+    """Measures the memory of the memo for each pod, and compares it with the memo's own estimate.
+
+    An update leaves its record and the images of the template in the annotations of the pod.
+    """
     count = size(50, 1_000)
     taken, estimate = measured("held", request_in(situation, count)[1])
     assert taken / count <= most
@@ -398,7 +421,11 @@ def test_memo_takes_at_most_7_kb_for_a_pod_and_8_kb_for_an_updated_pod(
 def test_estimated_size_of_the_memo_is_close_to_the_measured_one(
     containers: int, crash: bool
 ) -> None:
-    """The limit applies to the estimate, so it has to be right for large and unusual pods, too."""
+    """Measures the memory of pods with several containers; the estimate may be 30% too low or 70%
+    too high.
+
+    The limit applies to the estimate, so it has to be right for large and unusual pods, too.
+    """
     world = settled(replicas=size(20, 200))
     for name, pod in world.pods.items():
         changed = crashing(pod) if crash else pod

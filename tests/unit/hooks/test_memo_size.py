@@ -1,4 +1,6 @@
-"""The memory that a cached TApp takes, compared with the estimate that TAPP_MEMO_BYTES limits."""
+"""Tests the memory that a cached TApp takes: the estimate that TAPP_MEMO_BYTES limits must be
+right.
+"""
 
 import gc
 import tracemalloc
@@ -23,7 +25,9 @@ INDEX = "$(tapp.index)"
 
 
 def template_with_index(count: int, text: str = "x") -> Document:
-    """Returns a template with many small variables and one placeholder for the instance number."""
+    """Returns a template with `count` variables with this text, and one with a placeholder for the
+    instance number.
+    """
     variables = [{"name": f"V{number}", "value": text} for number in range(count)]
     return template(container={"env": [*variables, {"name": "OWN", "value": INDEX}]})
 
@@ -63,7 +67,11 @@ SPECS: dict[str, Document] = {
 
 @pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS)
 def test_spec_takes_at_most_its_estimate(spec: Document) -> None:
-    """Otherwise a few TApps with large templates would take a multiple of the limit."""
+    """Measures the cache after a sync of TApps with several templates: it takes at most 10% more
+    than estimated.
+
+    Otherwise a few TApps with large templates would take a multiple of the limit.
+    """
     taken, estimate = measured("synced", as_sent(World(tapp(replicas=MANY, **spec)).request()))
     assert taken <= 1.1 * estimate
 
@@ -89,7 +97,9 @@ PODS: dict[str, dict[str, str]] = {
 def test_pod_with_long_annotations_takes_at_most_three_times_its_estimate(
     notes: dict[str, str],
 ) -> None:
-    """docs/sizing.md promises the factor of three."""
+    """Measures the cache after a sync of pods with long annotations, with the factor of
+    docs/sizing.md.
+    """
     world = World(tapp(replicas=MANY)).settle()
     for name, pod in world.pods.items():
         each: dict[str, Any] = {
@@ -101,7 +111,12 @@ def test_pod_with_long_annotations_takes_at_most_three_times_its_estimate(
 
 
 def test_decisions_of_a_sync_add_nothing_to_the_cache() -> None:
-    """Each sync fills in the templates of the history, as their size is not known before."""
+    """Compares the size of the cache after a request was only read with its size after the sync.
+
+    A partition keeps all instances at an earlier template with a large text and a placeholder. Each
+    sync fills in such templates of the history again and does not cache them, because the limit
+    could not account for their size. So a sync may add less than 1 KB for each instance.
+    """
     parent = tapp(
         replicas=MANY,
         template=template(annotations={"own": LONG[:9_000] + INDEX}),

@@ -1,4 +1,6 @@
-"""Deeply nested JSON, as deep as the API server accepts: every request still gets a response."""
+"""Tests JSON that is nested as deeply as the API server accepts: every request still gets a
+response.
+"""
 
 import json
 from functools import cache
@@ -23,7 +25,9 @@ SERVICE = ("Service.v1", "shop/web-0")
 
 @cache
 def settled_request() -> Document:
-    """Returns a request with two instances that have claims, Services and a history."""
+    """Returns the sync request of a TApp with two instances that have claims, Services and a
+    history.
+    """
     parent = tapp(
         replicas=2,
         volumeClaimTemplates=[claim_template()],
@@ -84,9 +88,10 @@ TEMPLATES: dict[str, tuple[Any, ...]] = {
 def with_nested_value(
     document: Document, path: tuple[Any, ...], depth: int, kind: str = "{}"
 ) -> bytes:
-    """Returns the request with a value of this depth at the path.
+    """Returns the request with a value of this depth at `path`, as bytes.
 
-    In an annotation, the value is written as JSON text.
+    `kind` is `{}` for nested objects and `[]` for nested lists. If the path ends with an
+    annotation, the value is written as JSON text.
     """
     at: Any = copied(document)
     whole = at
@@ -114,7 +119,10 @@ def names_of_children(answer: Document) -> set[tuple[str, str]]:
 def test_deep_value_in_an_unused_field_changes_no_response(
     where: tuple[Any, ...], depth: int
 ) -> None:
-    """A 400 of `/finalize` would keep the finalizer, and with it the namespace."""
+    """Puts a deep value into fields that no rule reads: each endpoint responds as without it.
+
+    A 400 of `/finalize` would keep the finalizer, and with it the namespace.
+    """
     for kind in ("{}", "[]"):
         body = with_nested_value(settled_request(), where, depth, kind)
         assert names_of_children(response_to("/sync", body)) == settled_children()
@@ -149,7 +157,11 @@ def test_template_that_is_too_deep_sets_a_condition_and_every_child_is_kept(
 @pytest.mark.parametrize("depth", DEPTHS)
 @pytest.mark.parametrize("where", _fields("object"), ids=lambda path: path[1])
 def test_deeply_nested_pod_keeps_its_status(where: tuple[Any, ...], depth: int) -> None:
-    """A null status writes nothing. A status is written completely or not at all."""
+    """Sends a pod with a deep value to the pod-status hook.
+
+    If the status itself is too deep, the response has null, which writes nothing. Otherwise it has
+    the whole status.
+    """
     asked = {"object": settled_request()["children"][POD[0]][POD[1]]}
     response = HOOK.post("/pod-status", with_nested_value(asked, where, depth))
     assert response.status_code == 200
@@ -158,7 +170,9 @@ def test_deeply_nested_pod_keeps_its_status(where: tuple[Any, ...], depth: int) 
 
 
 def test_finished_instances_are_kept_in_a_status_with_a_deep_field() -> None:
-    """Only the part of a status that is too deep counts as absent."""
+    """A too deep field of the TApp's status counts as absent; the statuses of instances are still
+    read.
+    """
     world = World(tapp(replicas=2), hook=HOOK)
     world.parent["status"] = {"observedGeneration": 1, "statuses": {"1": "Succ", "2": "Running"}}
     body = with_nested_value(world.request(), ("parent", "status", "x"), 2_000)

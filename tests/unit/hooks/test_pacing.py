@@ -1,4 +1,6 @@
-"""Syncs of large TApps wait after the previous response; other requests never wait."""
+"""Tests pacing: syncs of large TApps wait after the previous response; other requests never
+wait.
+"""
 
 import json
 import queue
@@ -22,7 +24,13 @@ LONGEST, EACH = 1.0, 0.01
 
 
 class ClockEvent(threading.Event):
-    """An event whose wait only moves the clocks."""
+    """An event whose `wait` returns at once and only moves the clock.
+
+    Attributes:
+        now: the time of the clock, in seconds.
+        waits: the seconds of each wait.
+        meanwhile: functions that are called during the next wait.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -40,7 +48,7 @@ class ClockEvent(threading.Event):
 
 
 class Service:
-    """The application, with clocks that only a wait moves."""
+    """Runs the application with clocks that only a wait moves."""
 
     def __init__(self, longest: float = LONGEST, each: float = EACH) -> None:
         self.hurry = ClockEvent()
@@ -55,14 +63,16 @@ class Service:
         return json.loads(response.data)
 
     def waited(self, document: Document, path: str = "/sync") -> float:
-        """Returns the seconds that this request waits."""
+        """Posts a request and returns for how many seconds it has waited."""
         before = len(self.hurry.waits)
         self.post(document, path)
         return sum(self.hurry.waits[before:])
 
 
 def sync_of(pods: int, **spec: Any) -> Document:
-    """Returns the sync request of a settled TApp."""
+    """Returns the sync request of a TApp with this number of running pods; `spec` has fields of its
+    spec.
+    """
     parent = tapp(replicas=pods, **spec)
     children = Service().post(request(parent))["children"]
     return request(parent, [running(stored(child, parent)) for child in children])
@@ -174,9 +184,11 @@ def test_parent_without_a_valid_uid_does_not_wait() -> None:
 
 
 def test_waiting_sync_decides_with_its_time_of_arrival_and_shortens_the_resync() -> None:
-    """The pods had been Ready for 9 of 10 seconds when the request arrived.
+    """A sync that waits 0.1 s gets the response of one that arrives at the same time and does not
+    wait.
 
-    The request shows the pods as they were then, so the time of the wait must not count.
+    The request shows the pods as they were at its arrival: Ready for 9 of 10 seconds. So the time
+    of the wait must not count as Ready, but it shortens the time until the next sync.
     """
     asked = sync_of(60, minReadySeconds=10)
     for pod in asked["children"]["Pod.v1"].values():
@@ -207,7 +219,9 @@ def test_last_responses_of_only_a_limited_number_of_tapps_are_remembered(
 
 
 class BlockingEvent(threading.Event):
-    """An event whose wait lasts until the test ends it."""
+    """An event whose `wait` lasts until the test sets the event; `entered` has the time limits of
+    all waits.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -219,9 +233,8 @@ class BlockingEvent(threading.Event):
 
 
 def test_waiting_syncs_block_no_other_requests_and_are_limited_in_number() -> None:
-    """All slots for requests are free while syncs wait.
-
-    A sync above the limit is decided at once.
+    """Lets as many syncs wait as are allowed: other requests are still decided, and one more sync
+    does not wait.
     """
     assert MOST > AT_ONCE
     held = BlockingEvent()
@@ -262,5 +275,7 @@ def test_sync_that_has_waited_no_longer_counts_as_waiting() -> None:
 
 
 def test_syncs_wait_only_in_gunicorn_workers() -> None:
-    """Simulations and tests use other clocks."""
+    """The event that ends all waits is set outside of gunicorn workers, because simulations use
+    other clocks.
+    """
     assert pacing.HURRY.is_set()

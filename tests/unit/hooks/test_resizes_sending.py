@@ -1,4 +1,6 @@
-"""Resizes are sent in the background: once, with pauses, counted, and without effect on syncs."""
+"""Tests that resizes are sent in the background: once, with pauses, counted, and without effect on
+syncs.
+"""
 
 import time
 from collections.abc import Iterator
@@ -27,7 +29,7 @@ OUTCOMES = [each.value for each in resizes.Outcome]
 
 
 class Clock:
-    """A clock that a test sets."""
+    """A clock whose time in `now` a test sets, in seconds."""
 
     now = 0.0
 
@@ -53,7 +55,7 @@ def resizer(
 
 
 def tapp_to_resize() -> World:
-    """Returns a TApp with one pod that needs a resize."""
+    """Returns a TApp with one pod that needs a resize to its template's resources."""
     return tapp_with_resizing().change(template=template_with_resources(MORE))
 
 
@@ -67,7 +69,9 @@ def counted() -> dict[str, float]:
 
 
 def until(before: dict[str, float], **expected: int) -> None:
-    """Waits until these outcomes, and no others, were counted."""
+    """Waits until exactly these numbers of resizes have been counted since `before`; fails after a
+    minute.
+    """
     end = time.monotonic() + 60
     while True:
         now = counted()
@@ -170,7 +174,10 @@ def test_full_queue_drops_resizes(
 
 
 def test_resize_that_has_waited_too_long_is_dropped(clock: Clock) -> None:
-    """A later sync may decide differently, and otherwise requests the resize again."""
+    """The first of two resizes takes so long that the second one in the queue is dropped.
+
+    A later sync may decide differently, and otherwise requests the resize again.
+    """
     sent = []
 
     def slow(_namespace: str, name: str, _patch: Document) -> bool:

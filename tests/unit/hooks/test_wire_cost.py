@@ -1,4 +1,4 @@
-"""The cost of a sync, counted instead of timed: allocated objects, calls, and lines."""
+"""Tests the cost of a sync, counted instead of timed: allocated objects, calls, and lines."""
 
 import gc
 import json
@@ -27,7 +27,7 @@ APP = WsgiHook(create_app(Settings(log_level="ERROR")).wsgi_app)
 
 
 def call(path: str, request: bytes) -> bytes:
-    """Returns the response without the cost of a test client."""
+    """Posts a request and returns the body of the response, without the cost of a test client."""
     answer = APP.post(path, request, 10)
     assert answer.status == 200
     return answer.body
@@ -39,7 +39,9 @@ def body(n: int, situation: str = NOTHING) -> tuple[str, bytes]:
 
 
 def changed(pods: Callable[[dict[str, Document]], None], n: int = 1_000) -> bytes:
-    """Returns a request of a settled TApp after a change of its pods."""
+    """Returns the sync request of a TApp with `n` instances after the function `pods` has changed
+    its pods.
+    """
     document = json.loads(body(n)[1])
     pods(document["children"]["Pod.v1"])
     return orjson.dumps(document)
@@ -69,7 +71,7 @@ def collected_before() -> Iterator[None]:
 
 
 def blocks(read: Callable[[bytes], object], request: bytes) -> int:
-    """Returns the number of memory blocks that hold the parsed request."""
+    """Returns the number of memory blocks that the result of `read(request)` holds."""
     read(request)  # the caches are filled from now on
     with collected_before():
         before = sys.getallocatedblocks()
@@ -80,7 +82,9 @@ def blocks(read: Callable[[bytes], object], request: bytes) -> int:
 
 
 def peak(what: str, request: bytes) -> int:
-    """Returns the most bytes that are in use at the same time while the request is parsed."""
+    """Returns the largest number of bytes in use while the request is parsed; `what` is `typed` or
+    `loads`.
+    """
     return measured(what, request)[0]
 
 
@@ -147,7 +151,7 @@ def test_unusual_pod_does_not_slow_down_the_parsing_of_other_pods(
 def costs_of_few_and_many(
     measure: Callable[[Callable[[], object]], int], situation: str
 ) -> list[int]:
-    """Returns the costs of 100 and 1,000 instances, or of a tenth as many."""
+    """Returns the costs of a sync for a number of instances and for ten times as many."""
     found = []
     for n in (size(10, 100), size(100, 1_000)):
         path, request = body(n, situation)
