@@ -1,4 +1,4 @@
-"""When an update in place is complete, for each state that a kubelet publishes.
+"""Tests when an update in place is complete, for each state that a kubelet publishes.
 
 The rows come from observations of a real kubelet. It publishes the newest generation together with
 the container of the previous spec, it starts images of specs in between, and it still shows a
@@ -27,7 +27,7 @@ HUB = "docker.io/library/"
 
 
 def status_of_instance(world: World) -> str:
-    """Returns the status of instance 0."""
+    """Returns the status word of instance 0 in the response to the next sync."""
     return str(world.hook.sync(world.request())["status"]["statuses"]["0"])
 
 
@@ -89,7 +89,11 @@ def test_image_with_a_digest_is_compared_with_the_published_image_id(wanted: str
 
 
 def test_update_is_not_complete_while_the_old_container_runs() -> None:
-    """A kubelet that was away for an hour may begin to stop the container only now."""
+    """Ten hours after an update, the kubelet still reports the old container: the update is not
+    complete.
+
+    A kubelet that was away for an hour may begin to stop the container only now.
+    """
     world = just_updated()
     kubelet_publishes(world, seen=2, containerID=recorded_container_id(world), image=OLD)
     world.hook.now = NOW + 36_000
@@ -98,7 +102,11 @@ def test_update_is_not_complete_while_the_old_container_runs() -> None:
 
 @pytest.mark.parametrize("seen", [None, 2], ids=["old API server", "observed"])
 def test_update_with_an_unknown_image_name_is_complete_after_some_time(seen: int | None) -> None:
-    """The image may have another tag, and the kubelet may not report the observed generation."""
+    """A new container reports an image name that proves nothing: the update is complete after some
+    time.
+
+    The image may have another tag, and the kubelet may not report the observed generation.
+    """
     world = just_updated()
     kubelet_publishes(
         world,
@@ -116,7 +124,11 @@ def test_update_with_an_unknown_image_name_is_complete_after_some_time(seen: int
 
 
 def test_time_counts_from_the_last_status_update_of_the_kubelet() -> None:
-    """The kubelet may have observed the newest generation only then."""
+    """The time that proves an update counts from the kubelet's last write, not from the container's
+    start.
+
+    The kubelet may have observed the newest generation only then.
+    """
     world = just_updated()
     long_since = {"running": {"startedAt": "2026-01-05T10:10:00Z"}}
     kubelet_publishes(
@@ -128,7 +140,10 @@ def test_time_counts_from_the_last_status_update_of_the_kubelet() -> None:
 
 
 def test_instance_whose_update_may_be_complete_uses_the_budget() -> None:
-    """Only time can prove that the update is complete, but the pod may serve requests already."""
+    """While only time can prove an update, the instance waits for the budget before another update.
+
+    The pod may serve requests already.
+    """
     world = settled(replicas=3, template=template(OLD)).change(template=template(WANTED))
     world.sync()
     kubelet_publishes(world, seen=2, containerID="containerd://new", image=BETWEEN, state=RUNNING)
@@ -172,12 +187,18 @@ def test_record_has_the_time_if_the_kubelet_reports_no_generation() -> None:
 
 
 def test_record_has_no_time_if_the_kubelet_reports_the_generation() -> None:
-    """Promise P1: the same request gets the same response at any time."""
+    """The record of an update has no time, so that the same request gets the same response (promise
+    P1).
+    """
     assert "at" not in update_record(just_updated())
 
 
 def test_rollback_is_complete_after_some_time_if_the_kubelet_reports_no_generation() -> None:
-    """The kubelet may have observed the image in between, and may be stopping the container."""
+    """Rolls back before the kubelet has restarted the container: the rollback is complete after
+    some time.
+
+    The kubelet may have observed the image in between, and may be stopping the container.
+    """
     world = settled(template=template(OLD))
     kubelet_publishes(world, seen=None)
     world.change(template=template(WANTED)).sync()
@@ -199,7 +220,11 @@ def test_rollback_is_complete_after_some_time_if_the_kubelet_reports_no_generati
 def test_container_that_may_run_an_image_in_between_is_accepted_after_some_time(
     follows: bool,
 ) -> None:
-    """With RestartAllContainers, the kubelet does not report the previous container."""
+    """Two updates follow each other, and a new container has the wanted image name: time has to
+    prove the rest.
+
+    With RestartAllContainers, the kubelet does not report the previous container.
+    """
     world = just_updated()
     id = recorded_container_id(world)
     third = template("nginx:3", terminationGracePeriodSeconds=GRACE)
@@ -232,7 +257,10 @@ def test_record_keeps_the_image_of_an_unfinished_previous_update() -> None:
 
 
 def test_record_keeps_the_images_of_the_last_three_unfinished_updates() -> None:
-    """The kubelet is at most one spec behind, and the record must not grow with every edit."""
+    """After five further updates, the record has the images of the last three.
+
+    The kubelet is at most one spec behind, and the record must not grow with every edit.
+    """
     world = just_updated()
     for version in range(3, 8):
         world.change(template=template(f"nginx:{version}", terminationGracePeriodSeconds=GRACE))
@@ -246,7 +274,7 @@ def test_record_keeps_the_images_of_the_last_three_unfinished_updates() -> None:
 
 
 def test_crash_after_the_completion_does_not_count_as_updating() -> None:
-    """The update is complete when the new image has run once."""
+    """The new container crashes: the update stays complete, because the new image has run once."""
     world = just_updated()
     crashed = {"terminated": {**STOPPED, "exitCode": 1}}
     kubelet_publishes(
@@ -298,7 +326,11 @@ def test_container_without_a_state_is_never_available() -> None:
 
 
 def test_time_counts_from_the_first_sync_if_the_time_of_the_report_is_unknown() -> None:
-    """The node may have been away for an hour, so its kubelet has only just observed the spec."""
+    """Without managed fields, the time that proves an update counts from the first sync that saw
+    the container.
+
+    The node may have been away for an hour, so its kubelet has only just observed the spec.
+    """
     world = just_updated()
     world.change(template=template("nginx:3", terminationGracePeriodSeconds=GRACE))
     world.sync()

@@ -1,4 +1,4 @@
-"""Pods that were disrupted before their work was done are replaced."""
+"""Tests that pods that were disrupted before their work was done are replaced."""
 
 from collections.abc import Callable
 from typing import Any
@@ -26,7 +26,11 @@ def batch_tapp(policy: str, **spec: Any) -> World:
 def disrupted(
     reason: str = "DeletionByPodGC", phase: str = "Failed", status: str = "True", code: int = 137
 ) -> Callable[[Document], Document]:
-    """Returns a function that ends a pod with a DisruptionTarget condition and this exit code."""
+    """Returns a function that ends a pod with a DisruptionTarget condition, in this phase and with
+    this exit code.
+
+    `reason` and `status` are those of the condition.
+    """
 
     def change(pod: Document) -> Document:
         pod = completed(pod, phase)
@@ -43,7 +47,7 @@ def disrupted(
 
 
 def runs_again(world: World) -> bool:
-    """True if the pod of the instance is replaced and the new one runs."""
+    """Runs syncs until nothing changes; returns True if the instance has a new pod, which runs."""
     before = world.uids()
     world.settle()
     return world.uids() != before and world.parent["status"]["statuses"] == {"0": "Running"}
@@ -67,9 +71,11 @@ def test_disrupted_pod_is_replaced_with_every_exit_code(policy: str, code: int) 
 
 
 def test_pod_of_a_deleted_node_is_replaced_although_no_container_has_ended() -> None:
-    """The pod garbage collector first sets the condition and then deletes the pod.
+    """The pod garbage collector has set a pod to Failed, and its containers still look as if they
+    ran.
 
-    A sync between both must not finish the instance.
+    The garbage collector first sets the condition and then deletes the pod. A sync between both
+    must not finish the instance.
     """
 
     def collected(pod: Document) -> Document:
@@ -125,7 +131,10 @@ OWN_FAULTS = {
 
 @pytest.mark.parametrize(("reason", "message"), OWN_FAULTS.values(), ids=OWN_FAULTS)
 def test_pod_that_ended_by_its_own_fault_is_finished(reason: str, message: str) -> None:
-    """Such a pod has no DisruptionTarget condition, or a condition with status False."""
+    """A pod that used too much storage or time is not replaced, and its instance is finished.
+
+    Such a pod has no DisruptionTarget condition, or a condition with status False.
+    """
     world = batch_tapp("Never").modify(0, _without_condition(reason, message))
     assert world.decisions() == {0: "Keep/Finished"}
     assert world.sync()["status"]["statuses"] == {"0": "Failed"}
@@ -140,7 +149,10 @@ def test_disruption_of_a_succeeded_pod_has_no_effect(policy: str, decision: str)
 
 
 def test_finished_instance_stays_finished_if_its_pod_is_evicted_later() -> None:
-    """`kubectl drain` evicts ended pods, too. An upgrade of the service does not change that."""
+    """Evicts the pod of a finished instance: the instance gets no new pod.
+
+    `kubectl drain` evicts ended pods, too. An upgrade of the service does not change that.
+    """
     world = batch_tapp("Never", replicas=2).modify(0, disrupted(status="False"))
     world.sync()
     assert world.parent["status"]["statuses"]["0"] == "Failed"
@@ -185,7 +197,10 @@ def test_pod_that_is_evicted_repeatedly_waits_for_its_back_off() -> None:
     "force", [True, False], ids=["with forceDeletePod", "without forceDeletePod"]
 )
 def test_running_pod_with_the_disruption_condition_stays(force: bool) -> None:
-    """The component that wrote the condition deletes the pod, or sets the condition to False."""
+    """A running pod with a DisruptionTarget condition is not touched.
+
+    The component that wrote the condition deletes the pod, or sets the condition to False.
+    """
 
     def target(pod: Document) -> Document:
         conditions = disrupted()(pod)["status"]["conditions"][-1:]

@@ -1,4 +1,6 @@
-"""Batch instances: whether a pod ended because of its update, or because its work is done."""
+"""Tests pods of batch instances: whether a pod ended because of its update, or because its work is
+done.
+"""
 
 from typing import Any
 
@@ -18,7 +20,10 @@ from tests.unit.world import World, settled
 
 
 def batch_tapp(policy: str, **spec: Any) -> World:
-    """Returns a TApp of two batch instances, the first of which has just been updated."""
+    """Returns a TApp with two batch instances, the first of which has just been updated.
+
+    `policy` is the restart policy of the pods.
+    """
 
     def version(image: str) -> Document:
         return template(image, restartPolicy=policy, terminationGracePeriodSeconds=GRACE)
@@ -68,7 +73,11 @@ def test_pod_whose_new_image_has_ended_is_finished() -> None:
 def test_pod_with_another_image_name_is_finished_only_if_it_ran_long_enough(
     ran: int, expected: str
 ) -> None:
-    """The name may be another tag of the new image, or of an image that the kubelet has stopped."""
+    """A container with an unexpected image name has ended: only after 45 seconds it counts as the
+    new one.
+
+    The name may be another tag of the new image, or of an image that the kubelet has stopped.
+    """
     world = batch_tapp("Never")
     ended = {
         **STOPPED,
@@ -107,7 +116,10 @@ def test_pod_that_ended_because_of_an_update_is_replaced_after_a_rollback() -> N
 
 @pytest.mark.parametrize("policy", ["Never", "OnFailure"])
 def test_recorded_container_is_never_finished_however_long_it_ran(policy: str) -> None:
-    """Its status may show the new image name, if both names are tags of one image."""
+    """The container from before the update has ended after two hours: its pod is replaced.
+
+    Its status may show the new image name, if both names are tags of one image.
+    """
     world = batch_tapp(policy)
     code = 137 if policy == "Never" else 0
     ended = {**STOPPED, "exitCode": code, "startedAt": "2026-01-05T09:00:00Z"}

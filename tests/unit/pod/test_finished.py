@@ -1,4 +1,4 @@
-"""Pods that have ended: which are replaced, which finish their instance, and what remains."""
+"""Tests pods that have ended: which are replaced, which finish their instance, and what remains."""
 
 from collections.abc import Callable
 
@@ -11,7 +11,9 @@ EARLY = {"delete_pod_after_app_finish": False}
 
 
 def batch_tapp(policy: str | None, replicas: int = 1, **spec: object) -> World:
-    """Returns a settled TApp whose pods have this restart policy."""
+    """Returns a TApp whose pods have this restart policy, after it has settled; None leaves the
+    field out.
+    """
     pod: Document = {} if policy is None else {"restartPolicy": policy}
     return settled(replicas=replicas, template=template(**pod), **spec)
 
@@ -76,7 +78,7 @@ def test_failed_pod_that_was_never_scheduled_is_finished() -> None:
 
 
 def test_running_pod_is_updated_with_never_migrate() -> None:
-    """`neverMigrate` keeps only pods that have ended."""
+    """With `neverMigrate`, the pod that has ended is kept, and the running one is updated."""
     world = settled(replicas=2, neverMigrate=True).modify(0, ended("Failed"))
     world.change(template=template("nginx:2", container={"command": ["run"]}))
     assert [text.split("/")[0] for text in world.decisions().values()] == ["Keep", "Recreate"]
@@ -115,7 +117,11 @@ def test_finished_pod_is_deleted_at_once_if_the_setting_says_so() -> None:
 
 @pytest.mark.parametrize("settings", [{}, EARLY], ids=["default", "early deletion"])
 def test_finished_pod_is_deleted_only_after_its_result_is_in_the_status(settings: Document) -> None:
-    """A result that is not written yet would be lost together with the pod."""
+    """The first sync after the end writes the result to the status, and the second one deletes the
+    pod.
+
+    A result that is not written yet would be lost together with the pod.
+    """
     world = World(tapp(template=template(restartPolicy="Never")), hook=Hook(**settings)).settle()
     world.modify(0, ended("Succeeded"))
     forgetful = world.parent
@@ -170,7 +176,10 @@ def test_deleting_a_finished_pod_by_hand_creates_no_new_pod() -> None:
 
 
 def test_deleting_a_running_pod_by_hand_creates_a_new_pod() -> None:
-    """Its containers end while the pod terminates, but that does not finish the instance."""
+    """Deletes a pod with restart policy Never: the instance gets a new pod.
+
+    The containers end while the pod terminates, but that does not finish the instance.
+    """
     world = batch_tapp("Never").modify(0, lambda pod: terminating(completed(pod, "Failed")))
     world.sync()
     assert world.parent["status"]["statuses"] == {"0": "Killing"}

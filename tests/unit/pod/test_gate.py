@@ -1,4 +1,6 @@
-"""A closed readiness gate keeps the time since when an update waits for its proof by time."""
+"""Tests a closed readiness gate, which keeps the time since when an update waits for its proof by
+time.
+"""
 
 from typing import Any
 
@@ -44,9 +46,10 @@ def test_time_of_a_gate_counts_only_for_its_observed_generation(
 def test_time_of_a_gate_without_a_generation_counts_if_it_is_not_before_the_record(
     time: str, found: str
 ) -> None:
-    """An older API server drops the generation.
+    """Reads the time of a gate whose generation an older API server has dropped.
 
-    The time must not restart with every call, because then the gate would never open.
+    The time counts if it is not before the record of the update. It must not restart with every
+    call, because then the gate would never open.
     """
     condition = gate(last_probe_time=time or None)
     assert unproved_since(pod(AT), condition) == (seconds(found) if found else UNKNOWN)

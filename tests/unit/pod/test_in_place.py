@@ -1,4 +1,4 @@
-"""Updates in place: when they are possible, what restarts, and when they are complete."""
+"""Tests updates in place: when they are possible, what restarts, and when they are complete."""
 
 from collections.abc import Callable
 from typing import Any
@@ -25,19 +25,19 @@ MESH = {"name": "mesh", "image": "mesh:9"}
 
 
 def status_of_instance(world: World, id: int = 0) -> str:
-    """Returns the instance's status as the next sync would write it."""
+    """Returns the status word of an instance in the response to the next sync."""
     answer = world.hook.sync(world.request())
     return str(answer["status"]["statuses"][str(id)])
 
 
 def container_id(world: World, name: str = "app") -> str:
-    """Returns the ID of a container of instance 0."""
+    """Returns the ID of the container with this name in the pod of instance 0."""
     statuses = world.pod(0)["status"]["containerStatuses"]
     return str(next(item["containerID"] for item in statuses if item["name"] == name))
 
 
 def settle_in_place(world: World) -> World:
-    """Runs the rollout until nothing changes, and asserts that no pod is replaced."""
+    """Runs syncs until nothing changes, checks that no pod was replaced, and returns the world."""
     before = world.uids()
     world.settle()
     assert world.uids() == before
@@ -58,7 +58,10 @@ def test_injected_sidecar_never_gets_the_image_of_the_app(first: bool, strip: bo
 
 
 def test_template_without_metadata_is_updated_in_place() -> None:
-    """The old controller did not notice such a change in a template of the pool."""
+    """Changes the image in a pool template without metadata: both pods are updated in place.
+
+    The old controller did not notice such a change.
+    """
 
     def pool(image: str) -> Document:
         return {"v1": {"spec": template(image)["spec"]}}
@@ -119,7 +122,7 @@ def test_changed_image_of_a_native_sidecar_is_updated_in_place() -> None:
 
 
 def first_has_ended(code: int) -> Callable[[Document], Document]:
-    """Returns a function that ends the first container of a pod."""
+    """Returns a function that ends the first container of a pod with this exit code."""
 
     def change(pod: Document) -> Document:
         first, *others = pod["status"]["containerStatuses"]
@@ -146,7 +149,9 @@ def test_container_that_will_not_run_again_is_updated_by_replacing_the_pod(
 
 @pytest.mark.parametrize("policy", ["Always", "OnFailure"])
 def test_crashed_container_is_updated_in_place(policy: str) -> None:
-    """Between a crash and the next start, its state is `terminated`, too."""
+    """Updates a container between its crash and its next start, when its state is `terminated`,
+    too.
+    """
 
     def version(image: str) -> Document:
         return template(image, sidecars=[SIDE], restartPolicy=policy)
@@ -241,7 +246,11 @@ def test_update_is_complete_when_the_new_image_runs_although_the_pod_is_not_read
 
 @pytest.mark.parametrize("generation", [None, 2], ids=["not reported", "reported"])
 def test_update_is_not_complete_before_the_restart_of_the_container(generation: int | None) -> None:
-    """The kubelet reports no generation before Kubernetes 1.34, and may report it early since."""
+    """The old container still runs: the update is not complete, whether or not the generation is
+    reported.
+
+    The kubelet reports no generation before Kubernetes 1.34, and may report it early since.
+    """
 
     def seen(pod: Document) -> Document:
         return {**pod, "status": {**pod["status"], "observedGeneration": generation}}
@@ -264,9 +273,11 @@ def test_update_is_not_complete_before_the_restart_of_the_container(generation: 
     ],
 )
 def test_update_with_another_image_name_is_complete_after_some_time(old: str, new: str) -> None:
-    """The runtime may report any name of the image; an image in between would have been stopped.
+    """Updates to another name of the same image: the kubelet reports a name that proves nothing.
 
-    Annotations that other tools write meanwhile do not restart the time.
+    45 seconds after the kubelet's last write, the update counts as complete. In that time the
+    kubelet would have stopped a container with an image from an update in between. Annotations that
+    other tools write in the meantime do not restart the time.
     """
     owned = {"f:metadata": {"f:annotations": {"f:example.com/checked-at": {}}}}
     other = {"manager": "somebody", "time": "2026-01-05T11:00:44Z", "fieldsV1": owned}
@@ -307,7 +318,9 @@ def test_update_is_not_complete_while_the_container_waits() -> None:
 
 
 def test_rollback_before_the_kubelet_observed_the_update_is_complete() -> None:
-    """There will be no restart: the container already runs the image of the spec."""
+    """Rolls back before the kubelet has seen the update: the container keeps running, and the
+    update is complete.
+    """
     world = settled(replicas=2)
     before = container_id(world)
     world.change(template=template("nginx:2")).sync()
@@ -422,7 +435,11 @@ def restarted(at: str, image: str = "nginx:1") -> Document:
 def test_changed_restarted_at_annotation_replaces_pods_within_the_budget(
     before: str, after: str, expected: str
 ) -> None:
-    """`kubectl rollout restart` sets this annotation, as for a Deployment."""
+    """Changes the annotation that `kubectl rollout restart` sets: pods are replaced within the
+    budget.
+
+    The removal of the annotation replaces none.
+    """
     world = settled(replicas=3, template=restarted(before))
     decided = world.change(template=restarted(after)).decisions()
     assert decided[0] == expected

@@ -1,4 +1,6 @@
-"""A pod with fields of wrong types stays as it is, and does not affect other instances."""
+"""Tests that a pod with fields of wrong types stays as it is, and does not affect other
+instances.
+"""
 
 from collections.abc import Callable
 from copy import deepcopy
@@ -13,7 +15,7 @@ from tests.unit.world import World, condition, settled
 
 
 def put(*path: str | int, value: Any) -> Callable[[Document], Document]:
-    """Returns a function that sets a nested field of a pod."""
+    """Returns a function that sets the field at this path of a pod to a value."""
 
     def change(pod: Document) -> Document:
         pod = deepcopy(pod)
@@ -119,7 +121,7 @@ def test_pod_whose_requested_spec_is_unclear_is_kept_and_named(
 
 
 def updated_once() -> World:
-    """Returns three pods that carry the record of an update in place."""
+    """Returns a TApp with three pods that have the record of an update in place."""
     return settled(replicas=3).change(template=template("nginx:2")).settle()
 
 

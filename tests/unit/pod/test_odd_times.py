@@ -1,4 +1,6 @@
-"""Missing and invalid times in a pod's status block no rule and delete no available pod."""
+"""Tests that missing and invalid times in a pod's status block no rule and delete no available
+pod.
+"""
 
 from collections.abc import Callable, Iterator
 from copy import copy, deepcopy
@@ -37,7 +39,11 @@ VALID = {
 
 
 def with_condition_time(kind: str, value: Any, **fields: Any) -> Callable[[Document], Document]:
-    """Returns a function that sets the time and fields of the pod's condition of this type."""
+    """Returns a function that sets the time of a pod's condition of the type `kind`, and further
+    fields.
+
+    The value MISSING removes the time.
+    """
 
     def change(pod: Document) -> Document:
         pod = deepcopy(pod)
@@ -52,7 +58,9 @@ def with_condition_time(kind: str, value: Any, **fields: Any) -> Callable[[Docum
 
 
 def tapp_with_foreign_gate() -> WorldOfNodes:
-    """Returns an available instance with an open readiness gate of another controller."""
+    """Returns a TApp with an available instance whose pod has an open readiness gate of another
+    controller.
+    """
     world = WorldOfNodes(1, template=template(readinessGates=[{"conditionType": GATE}]))
     known = {"type": GATE, "status": "True", "lastTransitionTime": "2026-01-05T10:30:00Z"}
 
@@ -65,14 +73,17 @@ def tapp_with_foreign_gate() -> WorldOfNodes:
 
 
 def restored_world(world: WorldOfNodes) -> WorldOfNodes:
-    """Returns a copy of the world with its first pods and its first clock time."""
+    """Returns a copy of the world with its pods, at the time `NOW`."""
     found = copy(world)
     found.pods, found.hook.now = {**world.pods}, NOW
     return found
 
 
 def seconds_until_lost(world: WorldOfNodes) -> float | None:
-    """Returns the seconds until instance 0 is marked as on a lost node, or None after an hour."""
+    """Runs syncs; returns after how many seconds instance 0 is marked as lost with its node.
+
+    Returns None if that does not happen within an hour.
+    """
     began = world.hook.now
     while world.hook.now < began + 3_600:
         world.sync()
@@ -98,7 +109,11 @@ def test_node_is_lost_by_the_time_of_ready_although_another_time_is_invalid(
 def test_node_is_lost_by_the_time_of_the_first_sync_if_the_time_of_ready_is_invalid(
     odd: Any,
 ) -> None:
-    """The pod is moved after the usual time, and the pod-status hook sets its phase to Failed."""
+    """The condition Ready has an invalid time: the first sync that sees the silent node starts the
+    time.
+
+    The pod is moved after the usual time, and the pod-status hook sets its phase to Failed.
+    """
     world = tapp_with_foreign_gate()
     world.stop_reporting(0).modify(0, with_condition_time("Ready", odd))
     after = seconds_until_lost(world)
@@ -203,7 +218,7 @@ def test_failed_pod_is_replaced_although_its_container_has_an_invalid_time(
 
 
 def time_fields(pod: Document) -> Iterator[tuple[Any, ...]]:
-    """Yields the paths of all possible times in the status of a pod."""
+    """Yields the paths of all fields in a pod's status that may have a time."""
     for at in range(len(pod["status"]["conditions"])):
         yield from (("conditions", at, key) for key in ("lastTransitionTime", "lastProbeTime"))
     for at in range(len(pod["status"]["containerStatuses"])):
@@ -215,7 +230,9 @@ def time_fields(pod: Document) -> Iterator[tuple[Any, ...]]:
 
 
 def put(pod: Document, path: tuple[Any, ...], value: Any) -> Document:
-    """Returns the pod with this value at the path; a new terminated state gets exit code 1."""
+    """Returns the pod with a value at a path of its status; a new terminated state gets exit code
+    1.
+    """
     pod = deepcopy(pod)
     place = pod["status"]
     for key in path[:-1]:
@@ -232,7 +249,11 @@ def put(pod: Document, path: tuple[Any, ...], value: Any) -> Document:
 def test_each_invalid_time_neither_deletes_a_pod_nor_prevents_its_move_from_a_lost_node(
     odd: Any,
 ) -> None:
-    """Covers an available pod and a pod on an unreachable node, with one invalid time each."""
+    """Puts an invalid time into each field in turn, for an available pod and for one on a silent
+    node.
+
+    The available pod stays, and the other one is moved after five minutes.
+    """
     began = tapp_with_foreign_gate()
     for path in time_fields(began.pod(0)):
         world = restored_world(began)
@@ -252,7 +273,11 @@ def test_each_invalid_time_neither_deletes_a_pod_nor_prevents_its_move_from_a_lo
 
 @pytest.mark.parametrize("field", ["message", "reason"])
 def test_invalid_condition_does_not_hide_other_conditions(field: str) -> None:
-    """An invalid condition of another controller once hid all conditions of the pod."""
+    """Adds a condition with a field of a wrong type to a pod on a silent node: the node is still
+    lost in time.
+
+    An invalid condition of another controller once hid all conditions of the pod.
+    """
     world = WorldOfNodes(1)
 
     def odd(pod: Document) -> Document:

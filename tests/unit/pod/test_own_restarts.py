@@ -1,4 +1,4 @@
-"""Which containers with their own restart policies and rules the kubelet runs again."""
+"""Tests which containers with their own restart policies and rules the kubelet runs again."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,12 +11,12 @@ from tests.unit.world import World, settled
 
 
 def rule(operator: str, *codes: int, action: str = "Restart") -> Document:
-    """Returns a restart policy rule of a container."""
+    """Returns a restart policy rule of a container for these exit codes."""
     return {"action": action, "exitCodes": {"operator": operator, "values": list(codes)}}
 
 
 def own_policy(policy: str, *rules: Document) -> Document:
-    """Returns container fields with a restart policy."""
+    """Returns the fields of a container with this restart policy and these rules."""
     return {"restartPolicy": policy, **({"restartPolicyRules": [*rules]} if rules else {})}
 
 
@@ -27,7 +27,10 @@ ALL = "RestartAllContainers"
 
 
 def ended(phase: str, **codes: int | None) -> Callable[[Document], Document]:
-    """Returns a function that ends a pod with these exit codes; None if a container never ran."""
+    """Returns a function that ends a pod in this phase.
+
+    `codes` maps container names to exit codes; None stands for a container that never ran.
+    """
 
     def complete(pod: Document) -> Document:
         pod = running(pod, ready=False)
@@ -95,7 +98,10 @@ ONE = {
 def test_policy_of_a_container_overrides_that_of_its_pod(
     container: Document, end: Callable[[Document], Document], replaced: bool, policy: str | None
 ) -> None:
-    """An instance is finished if its kubelet would not restart the container."""
+    """Ends the only container of a pod: its own policy says whether the pod is replaced.
+
+    An instance is finished if its kubelet would not restart the container.
+    """
     pod = {} if policy is None else {"restartPolicy": policy}
     world = settled(replicas=1, template=template(container=container, **pod)).modify(0, end)
     assert_replaced_or_finished(world, replaced=replaced)
@@ -159,13 +165,17 @@ MIXED: dict[str, tuple[Document, Callable[[Document], Document], bool]] = {
 def test_pod_is_replaced_if_one_of_its_containers_would_restart(
     parts: dict[str, Any], end: Callable[[Document], Document], replaced: bool
 ) -> None:
-    """Sidecars do not count; init containers count unless they are done."""
+    """Ends pods with several containers: the pod is replaced if the kubelet would restart one of
+    them.
+
+    Sidecars do not count; init containers count unless they are done.
+    """
     world = settled(replicas=1, template=template(**parts)).modify(0, end)
     assert_replaced_or_finished(world, replaced=replaced)
 
 
 def assert_replaced_or_finished(world: World, *, replaced: bool) -> None:
-    """Asserts that the pod is replaced, or that the instance is finished for good."""
+    """Checks that the pod is replaced, or that the instance is finished for good."""
     phase = world.pod(0)["status"]["phase"]
     if replaced:
         assert world.decisions() == {0: "Delete/Completed"}
@@ -179,7 +189,9 @@ def assert_replaced_or_finished(world: World, *, replaced: bool) -> None:
 
 
 def test_pod_that_is_evicted_while_all_its_containers_restart_is_replaced() -> None:
-    """A container that was stopped because all containers restart has not finished."""
+    """Evicts a pod during a restart of all its containers: a container that was stopped for it has
+    not finished.
+    """
 
     def restarting(pod: Document) -> Document:
         pod = ended("Failed", app=137)(pod)

@@ -1,4 +1,4 @@
-"""The back-off between replacements of failed pods, and its messages."""
+"""Tests the back-off between replacements of failed pods, and its messages."""
 
 from typing import Any
 
@@ -14,14 +14,16 @@ ENDED = NOW - 1
 
 
 def just_rejected(pod: Document) -> Document:
-    """Returns the pod as its kubelet leaves it when it rejects the pod, a second ago."""
+    """Returns the pod after its kubelet has rejected it, a second ago."""
     pod = refused(pod)
     bound = {"type": "PodScheduled", "status": "True", "lastTransitionTime": SCHEDULED}
     return {**pod, "status": {**pod["status"], "conditions": [bound]}}
 
 
 def rejected_after(failures: int) -> Any:
-    """Returns a function that rejects a pod which was created after `failures` failed ones."""
+    """Returns a function that returns a rejected pod, before which `failures` pods of the instance
+    have failed.
+    """
 
     def change(pod: Document) -> Document:
         meta = pod["metadata"]
@@ -32,7 +34,7 @@ def rejected_after(failures: int) -> Any:
 
 
 def with_written_status(world: World) -> World:
-    """Runs a sync of which only the status is written."""
+    """Runs a sync of which only the status is written, and returns the world."""
     world.parent = {**world.parent, "status": world.hook.sync(world.request())["status"]}
     return world
 
@@ -69,7 +71,11 @@ def test_number_of_failures_moves_from_the_status_to_the_annotation_of_the_next_
 
 
 def test_failed_pod_is_deleted_only_after_the_number_is_in_the_status() -> None:
-    """A number that is not written yet would be lost together with the pod."""
+    """The first sync after a failure writes the number of failures, and the second one deletes the
+    pod.
+
+    A number that is not written yet would be lost together with the pod.
+    """
     world = settled().modify(0, rejected_after(2))
     world.hook.now = NOW + 60
     answer = world.hook.sync(world.request())
@@ -95,7 +101,11 @@ def test_pod_that_ran_for_long_is_replaced_without_a_back_off_and_resets_the_num
 
 
 def test_pod_of_a_deleted_node_is_replaced_without_a_back_off() -> None:
-    """PodGC writes `Failed` and `DisruptionTarget`. The pod stays Ready; no container has ended."""
+    """The pod garbage collector has set a pod to Failed: it is replaced at once and does not count
+    as a failure.
+
+    The pod stays Ready, and no container has ended.
+    """
 
     def collected(pod: Document) -> Document:
         status = pod["status"]

@@ -1,4 +1,7 @@
-"""A Ready condition alone does not prove availability: restarts, probes, and clocks."""
+"""Tests that a Ready condition alone does not prove availability: restarts, probes, and clocks.
+
+After a restart, Ready may still describe the previous container until a probe has run.
+"""
 
 import pytest
 
@@ -16,7 +19,7 @@ HOOKED: Document = {"lifecycle": {"postStart": {"sleep": {"seconds": 5}}}}
 
 
 def restarted_without_unready(pod: Document, at: str = RESTARTED) -> Document:
-    """Returns the pod after a restart of its container during which Ready stayed True."""
+    """Returns the pod after a restart of its container at `at`, during which Ready stayed True."""
     item = {**pod["status"]["containerStatuses"][0], "state": {"running": {"startedAt": at}}}
     return {**pod, "status": {**pod["status"], "containerStatuses": [item]}}
 
@@ -48,7 +51,10 @@ def test_min_ready_seconds_count_from_the_start_of_the_running_container() -> No
 def test_pod_that_stayed_ready_is_available_after_a_probe_had_time_to_fail(
     kind: str, away: int, probe: Document, seconds: int
 ) -> None:
-    """A restarted kubelet reports Ready until then, and it may have been away for a minute."""
+    """Ready has stayed True during a restart: the pod is available after all attempts of the probe.
+
+    A restarted kubelet reports Ready until then, and it may have been away for a minute.
+    """
     body = template(container={kind: {"tcpSocket": {"port": 80}, **probe}})
     world = settled(template=body).modify(0, restarted_without_unready)
     missing = min(seconds + away, 2**32 + away) - 10
@@ -63,7 +69,11 @@ def test_pod_that_stayed_ready_is_available_after_a_probe_had_time_to_fail(
 def test_time_for_probes_counts_from_the_first_status_write_of_a_restarted_kubelet(
     least: int, missing: int
 ) -> None:
-    """The first probe may have run then, and minReadySeconds count from the last one."""
+    """A kubelet restarts during an update: the time for its probes counts from its first write of
+    the status.
+
+    The first probe may have run then, and minReadySeconds count from the last one.
+    """
     probed = {"readinessProbe": PROBED}
     world = settled(template=template(container=probed), minReadySeconds=least)
     world.change(template=template("nginx:2", container=probed)).sync()
@@ -78,7 +88,9 @@ def test_time_for_probes_counts_from_the_first_status_write_of_a_restarted_kubel
 
 
 def managed_field(manager: str, time: str, *fields: str) -> Document:
-    """Returns an entry of managedFields: when `manager` last wrote these annotations of a pod."""
+    """Returns an entry of managedFields: `manager` has last written these annotations of a pod at
+    `time`.
+    """
     owned = {"f:metadata": {"f:annotations": {f"f:{field}": {} for field in fields}}}
     return {"manager": manager, "operation": "Update", "time": time, "fieldsV1": owned}
 
@@ -89,7 +101,11 @@ def managed_field(manager: str, time: str, *fields: str) -> Document:
 def test_annotations_by_other_tools_do_not_make_a_pod_unavailable(
     probes: Document, least: int, hook: Document
 ) -> None:
-    """A tool may write to the pod every few seconds forever."""
+    """Another tool has just written an annotation of a pod that was updated long ago: it stays
+    available.
+
+    Such a tool may write to the pod every few seconds forever.
+    """
     container = probes | hook
     world = settled(template=template(container=container), minReadySeconds=least)
     world.change(template=template("nginx:2", container=container)).sync()
@@ -107,7 +123,11 @@ def test_annotations_by_other_tools_do_not_make_a_pod_unavailable(
 
 
 def test_later_status_writes_of_the_kubelet_do_not_make_a_pod_unavailable() -> None:
-    """Ready stayed True when the kubelet restarted, and the container was published long ago."""
+    """The kubelet has just written the status of a pod that was updated long ago: it stays
+    available.
+
+    Ready stayed True when the kubelet restarted, and the container was published long ago.
+    """
     probed = {"readinessProbe": PROBED}
     world = settled(template=template(container=probed))
     world.change(template=template("nginx:2", container=probed)).sync()
@@ -123,7 +143,11 @@ def test_later_status_writes_of_the_kubelet_do_not_make_a_pod_unavailable() -> N
 
 @pytest.mark.parametrize("kind", PROBES)
 def test_change_of_ready_is_found_although_the_clock_of_the_node_is_slow(kind: str) -> None:
-    """The node's times are five minutes behind that of the update, which is the API server's."""
+    """Ready has changed after a restart, and so the pod is available, although its times are before
+    the update.
+
+    The node's clock is five minutes behind the API server's, which has the time of the update.
+    """
     probed = {kind: PROBED | {"failureThreshold": 60}}
     world = settled(template=template(container=probed))
     world.change(template=template("nginx:2", container=probed)).sync()
@@ -138,7 +162,7 @@ def test_change_of_ready_is_found_although_the_clock_of_the_node_is_slow(kind: s
 
 
 def restarted_again(pod: Document, at: str = RESTARTED) -> Document:
-    """Returns the pod after a restart that the restart count of its container shows."""
+    """Returns the pod after a restart at `at` that the restart count of its container shows."""
     pod = restarted_without_unready(pod, at)
     item = {**pod["status"]["containerStatuses"][0], "restartCount": 1}
     return {**pod, "status": {**pod["status"], "containerStatuses": [item]}}
@@ -158,7 +182,10 @@ def test_pod_is_available_if_its_readiness_probe_succeeded_after_the_restart() -
 def test_restarted_container_is_available_after_its_startup_probe_had_time_to_run(
     probes: Document, least: int
 ) -> None:
-    """Until then, `started` and Ready may still be those of the previous container."""
+    """A restarted container with a startup probe is available only after the probe had time to run.
+
+    Until then, `started` and Ready may still be those of the previous container.
+    """
     world = settled(template=template(container=probes), minReadySeconds=least)
     world.modify(0, lambda pod: restarted_again(running(pod, since=ONE_SECOND_LATER)))
     assert available(world) == (0, 2)
@@ -179,7 +206,11 @@ def test_restarted_container_is_available_after_its_startup_probe_had_time_to_ru
 def test_time_for_the_startup_probe_counts_from_the_end_of_the_post_start_hook(
     since: str, reported: str, missing: int
 ) -> None:
-    """The kubelet publishes the container only after its postStart hook."""
+    """A restarted container has a postStart hook: the time for the startup probe begins after the
+    hook.
+
+    The kubelet publishes the container only after its postStart hook.
+    """
     hooked = {"startupProbe": PROBED, "lifecycle": {"postStart": {"sleep": {"seconds": 5}}}}
     world = settled(template=template(container=hooked))
     world.change(template=template("nginx:2", container=hooked)).sync()
@@ -194,14 +225,16 @@ def test_time_for_the_startup_probe_counts_from_the_end_of_the_post_start_hook(
 
 
 def test_min_ready_seconds_count_from_the_success_of_the_startup_probe() -> None:
-    """The startup probe made the pod Ready only a second ago."""
+    """The startup probe made the pod Ready a second ago: four of five minReadySeconds are left."""
     world = settled(template=template(container=BOTH), minReadySeconds=5)
     world.modify(0, lambda pod: restarted_again(running(pod, since="2026-01-05T10:59:59Z")))
     assert available(world) == (0, 4)
 
 
 def test_first_container_is_available_when_its_startup_probe_succeeds() -> None:
-    """There is no previous container whose `started` could still be shown."""
+    """The first container of a pod is available as soon as Ready is True, because no other could be
+    shown.
+    """
     world = settled(template=template(container=BOTH))
     world.modify(0, lambda pod: restarted_without_unready(running(pod, since=ONE_SECOND_LATER)))
     assert available(world) == (1, None)
@@ -224,7 +257,11 @@ def test_startup_probe_of_a_native_sidecar_counts() -> None:
 def test_containers_that_were_updated_together_count_from_the_start_of_the_last_one(
     probed: str,
 ) -> None:
-    """While it starts the second container, the kubelet does not probe the first one."""
+    """Two containers restart one after the other: the time for the probe begins with the second
+    one.
+
+    While it starts the second container, the kubelet does not probe the first one.
+    """
     first = {"name": "app", "image": "nginx:1"}
     second = {"name": "second", "image": "nginx:1"}
     both = [
@@ -249,7 +286,10 @@ def test_containers_that_were_updated_together_count_from_the_start_of_the_last_
 
 
 def test_container_counts_from_its_update_if_the_clock_of_the_node_is_slow() -> None:
-    """The node's clock is five minutes behind, so the start time is before the update."""
+    """The start time of a container is before its update: minReadySeconds count from the update.
+
+    The node's clock is five minutes behind.
+    """
 
     def slow(pod: Document) -> Document:
         return restarted_without_unready(running(pod), "2026-01-05T10:54:59Z")
@@ -264,7 +304,9 @@ def test_container_counts_from_its_update_if_the_clock_of_the_node_is_slow() -> 
 
 
 def test_restarted_pod_that_is_not_available_yet_waits_for_the_budget() -> None:
-    """The pod probably serves requests, and another instance is already broken."""
+    """A restarted pod, whose probe has not run yet, probably serves, so its update waits while
+    another one is broken.
+    """
     body = template(container={"startupProbe": {"tcpSocket": {"port": 80}}})
     world = (
         settled(replicas=3, template=body).modify(0, restarted_without_unready).modify(1, crashing)

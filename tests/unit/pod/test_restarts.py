@@ -1,4 +1,4 @@
-"""Restarts in place of a container with its current image, and when they are not possible."""
+"""Tests restarts in place of a container with its current image, and when they are not possible."""
 
 from collections.abc import Callable
 
@@ -182,7 +182,9 @@ def test_images_are_equal_if_they_share_a_name_or_a_digest(
 def with_container_status(
     container: Document, generation: int = 1
 ) -> Callable[[Document], Document]:
-    """Returns a function that sets container status fields and the observed generation."""
+    """Returns a function that sets fields of a pod's container status, and the observed
+    generation.
+    """
 
     def change(pod: Document) -> Document:
         pod = running(pod)
@@ -210,7 +212,11 @@ KNOWN_CONTAINER: Document = {
 def test_restart_of_all_containers_does_not_complete_a_requested_restart(
     before: Document, word: str
 ) -> None:
-    """The kubelet may have restarted them with the old spec, and will stop the container again."""
+    """All containers have restarted for a rule of their own: a restart that a user requests is not
+    complete yet.
+
+    The kubelet may have restarted them with the old spec, and will stop the container again.
+    """
     world = settled(replicas=1).modify(0, with_container_status({}))
     assert world.change(template=template_with_restart()).decisions() == {
         0: "UpdateInPlace/TemplateChanged"

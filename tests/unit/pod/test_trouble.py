@@ -1,4 +1,4 @@
-"""Messages about instances that need help, because their pods do not recover without it."""
+"""Tests messages about instances that need help, because their pods do not recover without it."""
 
 from collections.abc import Callable
 from typing import Any
@@ -25,14 +25,18 @@ CRASHED = {
 
 
 def degraded_message(world: World) -> str:
-    """Returns the message of Degraded, or an empty string if it is False."""
+    """Returns the message of Degraded in the response to the next sync, or "" if Degraded is
+    False.
+    """
     found = condition(world.hook.sync(world.request()), "Degraded")
     assert found is not None
     return str(found["message"]) if found["status"] == "True" else ""
 
 
 def with_container_status(*, ready: bool = False, **status: Any) -> Callable[[Document], Document]:
-    """Returns a function that sets the status of the pod's container."""
+    """Returns a function that sets fields of the status of a pod's container, and the pod's
+    readiness.
+    """
 
     def change(pod: Document) -> Document:
         pod = running(pod, ready=ready, since="2026-01-05T10:59:59Z")
@@ -58,7 +62,11 @@ LOOPS: dict[str, Document] = {
 
 @pytest.mark.parametrize(("action", "says"), [("Restart", True), ("RestartAllContainers", False)])
 def test_restart_of_all_containers_is_no_crash_loop(action: str, says: bool) -> None:
-    """The kubelet restarts all containers without a back-off, and stops those that still run."""
+    """A rule restarts one container or all: only the restart of one is reported as
+    CrashLoopBackOff.
+
+    The kubelet restarts all containers without a back-off, and stops those that still run.
+    """
     rule = {"action": action, "exitCodes": {"operator": "In", "values": [3]}}
     own = {"restartPolicy": "Never", "restartPolicyRules": [rule]}
     world = settled(template=template(container=own, sidecars=[{"name": "side", "image": "a:1"}]))
@@ -125,7 +133,10 @@ PULLS = {
 
 @pytest.mark.parametrize("reason", PULLS)
 def test_failed_pull_is_reported_with_image_and_reason_of_the_registry(reason: str) -> None:
-    """Both reasons alternate and have one message, so that the status stays the same."""
+    """The kubelet reports a failed pull with two alternating reasons: both have the same message.
+
+    So the status stays the same.
+    """
     world = just_updated()
     state = {"waiting": {"reason": reason, "message": PULLS[reason]}}
     kubelet_publishes(
@@ -155,7 +166,11 @@ def _unready(pod: Document) -> Document:
     ids=["CrashLoopBackOff", "Completed"],
 )
 def test_container_that_does_not_start_after_an_update_is_reported(state: Document) -> None:
-    """Between two attempts to pull, the status shows these states; nothing has crashed."""
+    """A container was stopped for an update whose image cannot be pulled: the message says so.
+
+    Between two attempts to pull, the status shows CrashLoopBackOff or Completed; nothing has
+    crashed.
+    """
     world = just_updated()
     last = {"terminated": {**CRASHED, "exitCode": 0}}
     kubelet_publishes(
@@ -174,7 +189,11 @@ def test_container_that_does_not_start_after_an_update_is_reported(state: Docume
 
 
 def test_back_off_after_an_update_is_reported_at_once() -> None:
-    """Otherwise Degraded would change with each attempt to pull the image."""
+    """A container was stopped for an update a second ago and waits in a back-off: the message says
+    so at once.
+
+    Otherwise Degraded would change with each attempt to pull the image.
+    """
     world = just_updated()
     last = {"terminated": {**CRASHED, "finishedAt": "2026-01-05T10:59:59Z"}}
     state = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 10s"}}
@@ -234,7 +253,7 @@ def test_init_container_in_a_crash_loop_is_reported() -> None:
 def pending(**conditions: tuple[str, str, str]) -> Callable[[Document], Document]:
     """Returns a function that makes a pod Pending with these conditions since 10:59:40.
 
-    Each argument maps a type to (status, reason, message).
+    Each argument maps the type of a condition to its status, reason and message.
     """
 
     def change(pod: Document) -> Document:

@@ -1,4 +1,6 @@
-"""Pods that are not Ready: the reasons for the wait, and when that makes the TApp degraded."""
+"""Tests pods that are not Ready: the reasons for the wait, and when that makes the TApp
+degraded.
+"""
 
 from collections.abc import Callable
 from copy import deepcopy
@@ -15,7 +17,11 @@ BOUND = NOW - 20
 
 
 def pending(*conditions: tuple[str, str], node: str = "node-1", **status: Any) -> Document:
-    """Returns node and status of a Pending pod whose conditions changed at `BOUND`."""
+    """Returns the node and the status of a Pending pod, for `with_state`.
+
+    `conditions` are types and statuses of its conditions, which changed at `BOUND`. `status` has
+    further fields of the status.
+    """
     found = [
         {"type": kind, "status": value, "lastTransitionTime": timestamp(BOUND)}
         for kind, value in conditions
@@ -162,7 +168,11 @@ WAITS: dict[str, tuple[Document, Document, float, str]] = {
 def test_wait_is_reported_after_half_a_minute_and_makes_the_tapp_degraded_later(
     body: Document, state: Document, patience: float, message: str
 ) -> None:
-    """The service also requests a resync for both of these times."""
+    """A pod waits for one step: Progressing names the step after 30 seconds, Degraded after
+    `patience` seconds.
+
+    The service also requests a resync for both of these times.
+    """
     world = settled(template=body).modify(0, with_state(state))
     answer = world.sync()
     assert message not in str(answer["status"])
@@ -192,7 +202,7 @@ def test_pod_with_unknown_phase_makes_the_tapp_degraded_after_the_patience_with_
 
 
 def message_of(answer: Document, type: str, status: str, reason: str) -> str:
-    """Returns the message of a condition that has this status and reason."""
+    """Returns the message of a condition, which must have this status and reason."""
     found = condition(answer, type)
     assert found is not None
     assert (found["status"], found["reason"]) == (status, reason)
@@ -267,14 +277,20 @@ def test_unready_pod_without_unmet_gates_and_probes_is_reported(
 
 
 def bound_to_dead_nodes(world: WorldOfNodes, *ids: int) -> WorldOfNodes:
-    """Binds the pods of these instances to nodes whose kubelets have not acknowledged them."""
+    """Binds the pods of these instances to nodes whose kubelets have not acknowledged them; returns
+    the world.
+    """
     for id in ids:
         world.modify(id, with_state(pending(("PodScheduled", "True"), node=f"node-{id}")))
     return world
 
 
 def test_pod_that_a_dead_kubelet_never_acknowledged_is_marked_failed_and_replaced() -> None:
-    """Only a kubelet could finish the deletion of a running pod, so the phase is set to Failed."""
+    """300 seconds after it was bound, a pod that no kubelet has acknowledged is set to Failed and
+    replaced.
+
+    Only a kubelet could finish the deletion of a running pod, so the phase is set to Failed first.
+    """
     world = bound_to_dead_nodes(WorldOfNodes(3), 2)
     world.hook.now = BOUND + 299
     world.sync()
@@ -327,7 +343,11 @@ def test_no_pod_is_moved_while_most_kubelets_do_not_acknowledge_pods() -> None:
 def test_deletion_waits_for_a_kubelet_that_has_not_acknowledged_the_pod(
     age: float, decision: str
 ) -> None:
-    """Otherwise the pod would stay Terminating for as long as the node is down."""
+    """Kills an instance whose pod no kubelet has acknowledged: at first deletion, then a wait, then
+    Failed.
+
+    Otherwise the pod would stay Terminating for as long as the node is down.
+    """
     world = bound_to_dead_nodes(WorldOfNodes(3), 2)
     world.hook.now = BOUND + age
     assert world.change(statuses={"2": "Killed"}).decisions()[2] == decision
@@ -346,7 +366,11 @@ def test_deletion_of_a_tapp_marks_an_unacknowledged_pod_as_lost() -> None:
 
 
 def with_first_container_ended(code: int = 1, **ended: Any) -> Callable[[Document], Document]:
-    """Returns a function that ends the first container of a pod, while the others run."""
+    """Returns a function that ends the first container of a pod with this exit code, while the
+    others run.
+
+    `ended` has further fields of its terminated state.
+    """
 
     def change(pod: Document) -> Document:
         pod = deepcopy(running(pod, ready=False))
@@ -397,7 +421,10 @@ def test_failed_container_that_will_not_restart_is_reported_while_others_run(
 
 @pytest.mark.parametrize("policy", ["Never", "OnFailure"])
 def test_succeeded_container_is_reported_and_does_not_make_the_tapp_degraded(policy: str) -> None:
-    """A job may be meant that way, but its pod is never Ready again."""
+    """One of two containers has succeeded: Progressing says so, and Degraded is False.
+
+    A job may be meant that way, but its pod is never Ready again.
+    """
     world = settled(template=template(sidecars=[SIDE], restartPolicy=policy))
     answer = world.modify(0, with_first_container_ended(0)).sync()
     says = "container app has ended with exit code 0 at 2026-01-05T10:59:40Z, and does not start"

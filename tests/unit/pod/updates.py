@@ -1,4 +1,4 @@
-"""A TApp that is updated in place, and what its kubelet publishes."""
+"""Builds a TApp that is updated in place, and the status that its kubelet publishes meanwhile."""
 
 import json
 from typing import Any
@@ -8,12 +8,14 @@ from tests.unit.world import World, settled
 
 RECORD = "apps.tkestack.io/in-place-update"
 OLD, WANTED, BETWEEN = "nginx:1.25", "nginx:2", "nginx:1.9"
+"""Images before the update, after the update, and of a spec in between."""
 GRACE = 30
 STOPPED = {
     "exitCode": 137,
     "finishedAt": "2026-01-05T10:59:00Z",
     "startedAt": "2026-01-05T10:00:00Z",
 }
+"""The state of a container that was killed."""
 
 
 def decisions_in_order(world: World) -> list[str]:
@@ -21,7 +23,9 @@ def decisions_in_order(world: World) -> list[str]:
 
 
 def with_observed_generation(world: World, generation: int, reason: str) -> World:
-    """Sets the observed generation and the reason of `Progressing` in the status."""
+    """Sets the observed generation and the reason of Progressing in the TApp's status; returns the
+    world.
+    """
     status = world.parent["status"]
     conditions = [
         {**item, "reason": reason} if item["type"] == "Progressing" else item
@@ -33,20 +37,25 @@ def with_observed_generation(world: World, generation: int, reason: str) -> Worl
 
 
 def update_record(world: World, id: int = 0) -> Document:
-    """Returns the record that the last update left on a pod."""
+    """Returns the record that the last update in place left in the annotations of an instance's
+    pod.
+    """
     record: Document = json.loads(world.pod(id)["metadata"]["annotations"][RECORD])
     return record
 
 
 def with_kubelet_write(pod: Document, time: str) -> Document:
-    """Returns the pod after a status write of its kubelet at this time."""
+    """Returns the pod with a managed field that shows a status write of its kubelet at `time`."""
     entry = {"manager": "kubelet", "operation": "Update", "subresource": "status", "time": time}
     meta = pod["metadata"]
     return {**pod, "metadata": {**meta, "managedFields": [*meta["managedFields"], entry]}}
 
 
 def just_updated(**spec: Any) -> World:
-    """Returns a TApp whose update from OLD to WANTED has just been written."""
+    """Returns a TApp with one instance whose update from OLD to WANTED has just been written.
+
+    `spec` has fields of its pod spec.
+    """
     body = {"terminationGracePeriodSeconds": GRACE, **spec}
     world = settled(template=template(OLD, **body)).change(template=template(WANTED, **body))
     world.sync()
@@ -55,14 +64,20 @@ def just_updated(**spec: Any) -> World:
 
 
 def recorded_container_id(world: World) -> str:
-    """Returns the container ID in the record of the update."""
+    """Returns the ID of the container from before the update, as the record of the update has
+    it.
+    """
     return str(update_record(world)["containers"]["app"]["id"])
 
 
 def kubelet_publishes(
     world: World, *, seen: int | None, phase: str = "Running", **container: Any
 ) -> None:
-    """Sets the container status that the kubelet publishes."""
+    """Sets the status of instance 0's pod as its kubelet publishes it.
+
+    `seen` is the observed generation; None if the kubelet does not report it. `container` has
+    fields of the container status.
+    """
 
     def publish(pod: Document) -> Document:
         status = running(pod)["status"]

@@ -1,4 +1,6 @@
-"""Claims are created with their pod, stay by default, and are deleted only by policy."""
+"""Tests claims: they are created with their pod, stay by default, and are deleted only by
+policy.
+"""
 
 from typing import Any
 
@@ -20,12 +22,12 @@ NAMESPACE_OWNER = {
 
 
 def claim_names(answer: Document) -> list[str]:
-    """Returns the names of the claims in a response."""
+    """Returns the names of the claims in a response, sorted."""
     return sorted(desired(answer, "PersistentVolumeClaim"))
 
 
 def retention_policy(**values: str) -> Document:
-    """Returns spec fields with a retention policy."""
+    """Returns the fields of a spec with these entries of `persistentVolumeClaimRetentionPolicy`."""
     return {"persistentVolumeClaimRetentionPolicy": values}
 
 
@@ -44,7 +46,7 @@ def test_claim_is_created_with_its_pod_and_has_the_namespace_as_second_owner() -
 
 
 def test_empty_storage_class_name_stays_in_the_claim() -> None:
-    """`storageClassName: ""` requests a volume without a class."""
+    """Creates a claim with `storageClassName: ""`, which requests a volume without a class."""
     template = claim_template()
     template["spec"]["storageClassName"] = ""
     answer = World(tapp(volumeClaimTemplates=[template])).sync()
@@ -159,7 +161,10 @@ def test_terminating_claim_does_not_affect_the_running_pod() -> None:
 
 
 def finalize(world: World, **options: Any) -> Document:
-    """Returns the response to the finalize request that Metacontroller would send now."""
+    """Returns the response to the finalize request that Metacontroller would send now.
+
+    `options` are arguments of `builders.request`.
+    """
     return world.hook.finalize(world.request(finalizing=True, **options))
 
 
@@ -222,7 +227,11 @@ def test_finalize_keeps_all_children_if_the_garbage_collector_deletes_or_orphans
 
 @pytest.mark.parametrize("when_deleted", ["Retain", "Delete"])
 def test_finalize_without_a_deletion_changes_nothing(when_deleted: str) -> None:
-    """Metacontroller also finalizes a TApp that its selector no longer matches."""
+    """Finalizes a TApp that is not being deleted: nothing is written, and the response is
+    `finalized`.
+
+    Metacontroller also finalizes a TApp that its selector no longer matches.
+    """
     world = settled(
         replicas=2, volumeClaimTemplates=DATA, **retention_policy(whenDeleted=when_deleted)
     )
@@ -278,7 +287,7 @@ def test_finalize_supports_both_protocol_versions(version: int) -> None:
 
 
 def customize(parent: Any) -> Any:
-    """Returns the response to a customize request."""
+    """Returns the response to a customize request for this TApp."""
     return Hook().answer("/customize", {"controller": {}, "parent": parent})
 
 
@@ -288,7 +297,10 @@ def customize(parent: Any) -> Any:
     ids=["claim templates", "partition"],
 )
 def test_namespace_is_requested_if_claims_may_be_created(spec: Document) -> None:
-    """With a partition, a new kept instance may need a claim of an older revision."""
+    """The customize hook asks for the Namespace if the spec has claim templates or a partition.
+
+    With a partition, a new kept instance may need a claim of an older revision.
+    """
     assert customize(tapp(**spec)) == {
         "relatedResources": [
             {"apiVersion": "v1", "resource": "namespaces", "names": [builders.NAMESPACE]}

@@ -1,4 +1,4 @@
-"""Claims that grow with their claim template, and the condition for claims that cannot."""
+"""Tests claims that grow with their claim template, and the condition for claims that cannot."""
 
 import json
 from copy import deepcopy
@@ -21,7 +21,9 @@ STANDARD = [storage_class()]
 
 
 def template_of_size(storage: Any = "1Gi", name: str = "data", **resources: Any) -> Document:
-    """Returns a claim template of the class `standard`."""
+    """Returns a claim template with this size and the class `standard`; `resources` are further
+    resources.
+    """
     document = claim_template(name, storage)
     document["spec"]["storageClassName"] = "standard"
     document["spec"]["resources"] |= resources
@@ -31,7 +33,11 @@ def template_of_size(storage: Any = "1Gi", name: str = "data", **resources: Any)
 def settled_tapp(
     replicas: int = 2, classes: list[Document] | None = None, parent: Document | None = None
 ) -> World:
-    """Returns a settled TApp with bound claims of 1Gi that may grow."""
+    """Returns a TApp with bound claims of 1Gi that may grow.
+
+    `classes` are the cluster's StorageClasses; None for one that allows growing. `parent` is the
+    TApp; None for one with `replicas` instances.
+    """
     spec = {"replicas": replicas, "volumeClaimTemplates": [template_of_size()]}
     world = World(parent or tapp(**spec), classes=STANDARD if classes is None else classes)
     world.settle()
@@ -40,24 +46,24 @@ def settled_tapp(
 
 
 def with_larger_template(world: World, storage: Any = "2Gi", **resources: Any) -> World:
-    """Changes the size in the claim template."""
+    """Changes the size in the claim template, and returns the world."""
     return world.change(volumeClaimTemplates=[template_of_size(storage, **resources)])
 
 
 def edit_claim(world: World, name: str, **spec: Any) -> World:
-    """Changes a claim as a user would."""
+    """Changes fields of a claim's spec as a user would, and returns the world."""
     claim = world.claims[name]
     world.claims[name] = {**claim, "spec": {**claim["spec"], **spec}}
     return world
 
 
 def sizes(world: World) -> dict[str, str]:
-    """Returns the requested size of each claim by name."""
+    """Returns claim name -> requested size."""
     return {name: storage(claim) for name, claim in world.claims.items()}
 
 
 def not_grown_message(world: World) -> str:
-    """Returns reason and message of `ClaimsNotGrown` after a sync, or an empty string."""
+    """Runs a sync; returns reason and message of `ClaimsNotGrown`, or "" without the condition."""
     found = condition(world.sync(), "ClaimsNotGrown")
     return "" if found is None else f"{found['reason']}: {found['message']}"
 
@@ -376,7 +382,7 @@ def test_claims_of_the_old_controller_are_written_once_for_an_annotation() -> No
 
 
 def adopted(claim: Document) -> Document:
-    """Returns a claim that Metacontroller has not created."""
+    """Returns a claim as if somebody else had created it, without owners and annotations."""
     return builders.with_meta(claim, annotations=None, ownerReferences=None)
 
 
@@ -424,7 +430,7 @@ def test_growing_keeps_labels_annotations_and_finalizers_of_others() -> None:
 
 
 def tapp_named_like_its_namespace() -> World:
-    """Returns a settled TApp that has the name of its Namespace."""
+    """Returns a TApp whose name is also the name of its Namespace, with a bound claim."""
     parent = tapp(replicas=1, volumeClaimTemplates=[template_of_size()])
     name = builders.NAMESPACE
     world = World(builders.with_meta(parent, name=name), classes=STANDARD)
@@ -435,7 +441,10 @@ def tapp_named_like_its_namespace() -> World:
 
 
 def test_claim_keeps_both_owners_if_the_tapp_has_the_name_of_its_namespace() -> None:
-    """Metacontroller distinguishes owners by name, so one could replace the other."""
+    """Grows a claim whose two owners have the same name: both stay.
+
+    Metacontroller distinguishes owners by name, so one could replace the other.
+    """
     world = tapp_named_like_its_namespace()
     claim = f"data-{builders.NAMESPACE}-0"
     owners = world.claims[claim]["metadata"]["ownerReferences"]
@@ -457,7 +466,9 @@ def test_claim_keeps_both_owners_if_the_tapp_has_the_name_of_its_namespace() -> 
 
 
 def with_applied_owners(world: World, owners: Any) -> World:
-    """Writes these owners of the claim into Metacontroller's last-applied annotation."""
+    """Sets the owners in Metacontroller's last-applied annotation of the only claim, and returns
+    the world.
+    """
     (name,) = world.claims
     annotations = world.claims[name]["metadata"]["annotations"]
     applied = json.loads(annotations[LAST_APPLIED])

@@ -1,4 +1,6 @@
-"""The history of a TApp: which templates are kept as ControllerRevisions, and for how long."""
+"""Tests the history of a TApp: which templates are kept as ControllerRevisions, and for how
+long.
+"""
 
 from typing import Any
 
@@ -19,12 +21,14 @@ CAUSE = "kubernetes.io/change-cause"
 
 
 def tapp_with_history(**spec: Any) -> World:
-    """Returns a settled TApp with a registration that declares ControllerRevisions."""
+    """Returns a TApp whose CompositeController declares ControllerRevisions, after it has
+    settled.
+    """
     return World(tapp(**spec), history=True).settle()
 
 
 def revisions_in_order(found: World) -> list[str]:
-    """Returns number, template and image of each revision, such as `2 default web:2`."""
+    """Returns a line for each ControllerRevision, by number, such as `2 default web:2`."""
     ordered = sorted(found.revisions.values(), key=lambda item: item["revision"])
     return [f"{item['revision']} {_template(item)} {_image(item)}" for item in ordered]
 
@@ -38,14 +42,16 @@ def _image(revision: Document) -> str:
 
 
 def roll_out(found: World, *images: str) -> World:
-    """Rolls out the default template with one image after the other."""
+    """Rolls out the default template with one image after the other, and returns the world."""
     for image in images:
         found.change(template=template(image)).settle()
     return found
 
 
 def verbs_of_revision_writes(found: World) -> list[str]:
-    """Runs a sync that may write only revisions, and returns the verbs of its writes."""
+    """Runs a sync, which must write nothing but ControllerRevisions, and returns the verbs of its
+    writes.
+    """
     found.sync()
     assert [line for line in found.writes if REVISION not in line] == []
     return [line.partition(" ")[0] for line in found.writes]
@@ -118,7 +124,10 @@ def test_invalid_template_is_not_kept(broken: Document) -> None:
     "text", ["x" * (129 << 10), "<&>" * (8 << 10)], ids=["plain", "characters that Go escapes"]
 )
 def test_template_that_is_too_long_for_the_last_applied_annotation_is_not_kept(text: str) -> None:
-    r"""The length is that of Go's JSON, which has `\u003c` for `<`."""
+    r"""A template of more than 128 KiB gets no ControllerRevision.
+
+    The length is that of Go's JSON, which has `\u003c` for `<`.
+    """
     long = template(annotations={"text": text})
     found = World(tapp(template=long), history=True)
     found.sync()
@@ -173,7 +182,11 @@ def test_revision_of_a_rollback_stays_after_the_next_rollout() -> None:
 
 
 def test_only_the_newest_of_two_equal_revisions_stays() -> None:
-    """A stale cache in two syncs may have caused the second one."""
+    """Two ControllerRevisions have the same content and different numbers: the lower one is
+    deleted.
+
+    A stale cache in two syncs may have caused the second one.
+    """
     found = roll_out(tapp_with_history(template=template("web:1")), "web:2")
     for name, item in list(found.revisions.items()):
         number = item["revision"] + 10
@@ -190,7 +203,10 @@ def test_repeated_rollbacks_keep_two_revisions() -> None:
 
 
 def test_promoted_canary_is_a_new_revision_of_the_default_template() -> None:
-    """A revision belongs to a template name, so an equal template of another name has its own."""
+    """Gives the default template the content of the canary: it gets a new ControllerRevision.
+
+    A revision belongs to a template name, so an equal template of another name has its own.
+    """
     found = tapp_with_history(template=template("web:1"), replicas=3)
     found.change(templatePool={"canary": template("web:2")}, templates={"2": "canary"}).settle()
     assert revisions_in_order(found) == ["1 default web:1", "2 canary web:2"]
@@ -209,7 +225,11 @@ def test_unused_template_gets_a_new_number_only_when_it_is_used_again() -> None:
 
 
 def test_current_revision_is_recreated_if_another_one_has_the_same_number() -> None:
-    """A stale cache may have caused equal numbers. The current one has to be the highest."""
+    """Two ControllerRevisions have the same number: the current one is created again with a higher
+    number.
+
+    A stale cache may have caused equal numbers.
+    """
     found = roll_out(tapp_with_history(template=template("web:1")), "web:2")
     for name, item in found.revisions.items():
         found.revisions[name] = {**item, "revision": 5}
@@ -377,7 +397,11 @@ def test_no_revision_is_created_without_the_declaration() -> None:
 
 
 def test_existing_revisions_stay_if_the_declaration_has_another_strategy() -> None:
-    """With any strategy but OnDelete, an unchanged revision could not be kept without a write."""
+    """The CompositeController declares ControllerRevisions with the strategy InPlace: all of them
+    stay as they are.
+
+    With any strategy but OnDelete, an unchanged revision could not be kept without a write.
+    """
     found = roll_out(
         tapp_with_history(template=template("web:1"), revisionHistoryLimit=1), "web:2", "web:3"
     )

@@ -1,4 +1,4 @@
-"""Values in the history: a revision records those of the instances that run its template."""
+"""Tests values in the history: a revision records those of the instances that run its template."""
 
 from hashlib import sha256
 from typing import Any
@@ -13,7 +13,11 @@ VALUES = "apps.tkestack.io/values"
 
 
 def canary_spec(**values: Document) -> dict[str, Any]:
-    """Returns a spec of four instances, two with a canary; both templates read the value `a`."""
+    """Returns a spec of four instances, two of them with a canary; both templates read the value
+    `a`.
+
+    `values` replace values of instances, by instance number.
+    """
     return {
         "replicas": 4,
         "template": template_with_value("a:1"),
@@ -24,17 +28,17 @@ def canary_spec(**values: Document) -> dict[str, Any]:
 
 
 def template_with_value(image: str) -> Document:
-    """Returns a template with a placeholder for the value `a`."""
+    """Returns a template with this image and a placeholder for the value `a`."""
     return template(image, container={"env": [{"name": "A", "value": "$(tapp.values.a)"}]})
 
 
 def tapp_with_history(**spec: Any) -> World:
-    """Returns a settled TApp with a history."""
+    """Returns a TApp with a history, after it has settled."""
     return World(tapp(**spec), history=True).settle()
 
 
 def recorded_values(found: World) -> dict[str, Document]:
-    """Returns the recorded values of each template."""
+    """Returns template name -> the values that its ControllerRevision has recorded, or None."""
     return {
         item["metadata"]["annotations"]["apps.tkestack.io/template"]: item["data"].get("values")
         for item in found.revisions.values()
@@ -42,7 +46,9 @@ def recorded_values(found: World) -> dict[str, Document]:
 
 
 def with_values_of_all(found: World) -> World:
-    """Changes the revisions to those of an earlier release, with the values of all instances."""
+    """Changes the ControllerRevisions to those of an earlier release, with the values of all
+    instances.
+    """
     for name, item in list(found.revisions.items()):
         values = {"values": found.parent["spec"]["values"]}
         digest = sha256(msgspec.json.encode(values, order="sorted")).hexdigest()[:20]
@@ -79,7 +85,9 @@ def test_size_of_all_revisions_grows_linearly_with_the_instances() -> None:
 
 
 def test_revisions_of_an_earlier_release_stay_as_they_are() -> None:
-    """An upgrade of the service creates and deletes no revision, and writes no pod."""
+    """Runs a sync with ControllerRevisions of an earlier release: it writes nothing, so an upgrade
+    writes no pod.
+    """
     found = with_values_of_all(tapp_with_history(**canary_spec()))
     found.sync()
     assert found.writes == []
@@ -97,7 +105,11 @@ def test_instance_that_leaves_a_template_creates_no_new_revision_of_it() -> None
 
 @pytest.mark.parametrize("number", [0, 2], ids=["default template", "canary"])
 def test_changed_value_creates_a_revision_of_its_own_template_only(number: int) -> None:
-    """The old revisions are of an earlier release, and have the values of all instances."""
+    """Changes the value of an instance: only the template that it runs gets a new
+    ControllerRevision.
+
+    The old revisions are of an earlier release, and have the values of all instances.
+    """
     found = with_values_of_all(tapp_with_history(**canary_spec()))
     before = set(found.revisions)
     found.change(values=canary_spec(**{str(number): {"a": "new"}})["values"]).settle()
@@ -106,7 +118,9 @@ def test_changed_value_creates_a_revision_of_its_own_template_only(number: int) 
 
 
 def test_new_revisions_count_for_the_size_limit_of_a_response() -> None:
-    """The next syncs create the remaining ones."""
+    """Twelve templates need twelve ControllerRevisions: the first sync creates some, and the next
+    ones the rest.
+    """
     count = 12
     spec = {
         "replicas": count,
@@ -125,7 +139,7 @@ def test_new_revisions_count_for_the_size_limit_of_a_response() -> None:
 
 
 def test_updates_in_place_count_for_the_size_limit_of_a_response() -> None:
-    """A large annotation reaches the pods in several syncs."""
+    """Adds a large annotation to the template: the pods get it in several syncs."""
     found = World(
         tapp(replicas=12, updateStrategy={"maxUnavailable": "100%"}),
         hook=Hook(max_new_pods_bytes=20_000),
@@ -141,7 +155,11 @@ def test_updates_in_place_count_for_the_size_limit_of_a_response() -> None:
 
 
 def test_kept_instances_stay_kept_if_another_one_leaves_the_rolling_template() -> None:
-    """The content of the rolling template stays the same, and so does the rollout."""
+    """Gives an instance another template while a partition keeps two instances: these stay at their
+    revision.
+
+    The content of the rolling template stays the same, and so does the rollout.
+    """
     spec = {**canary_spec(), "templates": {}, "updateStrategy": {"maxUnavailable": "100%"}}
     found = tapp_with_history(**spec)
     strategy = {"maxUnavailable": "100%", "partition": 2}
@@ -156,5 +174,5 @@ def test_kept_instances_stay_kept_if_another_one_leaves_the_rolling_template() -
 
 
 def images(found: World) -> list[str]:
-    """Returns the image that each instance runs."""
+    """Returns the image that each of the four instances runs, by instance number."""
     return [found.container(id)["image"] for id in range(4)]

@@ -1,4 +1,6 @@
-"""A Service for each instance: when it is created, changed and deleted, and which Services stay."""
+"""Tests the Service of each instance: when it is created, changed and deleted, and which Services
+stay.
+"""
 
 from typing import Any
 
@@ -13,20 +15,27 @@ PORT = {"port": 80}
 
 
 def tapp_with_services(replicas: int = 2, template: Any = None, **spec: Any) -> World:
-    """Returns a settled TApp with a Service for each instance."""
+    """Returns a TApp with a Service for each instance, after it has settled.
+
+    `template` is the Service template; None for one with port 80.
+    """
     wanted = {"spec": {"ports": [PORT]}} if template is None else template
     parent = tapp(replicas=replicas, serviceTemplate=wanted, **spec)
     return World(parent, exposing=True).settle()
 
 
 def refusal_message(world: World) -> str:
-    """Returns reason and message of `ServicesNotCreated` after a sync, or an empty string."""
+    """Runs a sync; returns reason and message of `ServicesNotCreated`, or "" without the
+    condition.
+    """
     found = condition(world.sync(), "ServicesNotCreated")
     return "" if found is None else f"{found['reason']}: {found['message']}"
 
 
 def foreign_service(world: World, id: int, **labels: str) -> Document:
-    """Returns a Service with the name of an instance that Metacontroller has not written."""
+    """Returns a Service with the name of an instance that a user has created; `labels` are further
+    labels.
+    """
     name = f"web-{id}"
     meta = {"name": name, "namespace": "shop", "uid": "u-1", "resourceVersion": "7"}
     meta["labels"] = {"controller-uid": world.parent["metadata"]["uid"], **labels}
@@ -71,7 +80,10 @@ def test_fields_that_the_api_server_fills_in_cause_no_write() -> None:
     "absent", [{"publishNotReadyAddresses": False}, {"healthCheckNodePort": 0}], ids=str
 )
 def test_zero_value_that_the_api_server_does_not_store_causes_no_write(absent: Document) -> None:
-    """Otherwise the stored Service would never match, and each sync would write it."""
+    """A Service template has zero values that the API server drops: a second sync writes nothing.
+
+    Otherwise the stored Service would never match, and each sync would write it.
+    """
     world = tapp_with_services(template={"spec": {"ports": [PORT], **absent}})
     world.sync()
     assert world.writes == []
@@ -79,7 +91,10 @@ def test_zero_value_that_the_api_server_does_not_store_causes_no_write(absent: D
 
 
 def test_zero_value_with_another_default_is_sent_to_the_api_server() -> None:
-    """Without the value, the API server would silently use its default of three hours."""
+    """A Service template has a zero whose default is another number: the Service has the zero.
+
+    Without the value, the API server would silently use its default of three hours.
+    """
     never = {"clientIP": {"timeoutSeconds": 0}}
     sticky = {"sessionAffinity": "ClientIP", "sessionAffinityConfig": never}
     world = tapp_with_services(template={"spec": {"ports": [PORT], **sticky}})
@@ -183,7 +198,10 @@ def test_finalize_keeps_services_if_the_garbage_collector_handles_them(finalizer
     "labels", [{}, {"tapp_instance_key": "0"}], ids=["no labels", "labels of the pod"]
 )
 def test_service_of_somebody_else_stays_and_sets_a_condition(labels: dict[str, str]) -> None:
-    """`kubectl expose pod` copies the labels of the pod, so Metacontroller adopts the Service."""
+    """A user's Service has the name of an instance: it stays as it is, and a condition names it.
+
+    `kubectl expose pod` copies the labels of the pod, so Metacontroller adopts the Service.
+    """
     world = World(tapp(replicas=2, serviceTemplate={"spec": {"ports": [PORT]}}), exposing=True)
     world.services["web-0"] = theirs = foreign_service(world, 0, **labels)
     world.settle()
@@ -223,7 +241,9 @@ def test_service_that_is_not_created_is_reported_after_half_a_minute() -> None:
 
 @pytest.mark.parametrize("name", ["with.dot", "n" * 62], ids=["dot", "too long"])
 def test_tapp_whose_name_no_service_can_have_sets_a_condition_and_gets_its_pods(name: str) -> None:
-    """Such a name is valid for pods."""
+    """The name of a TApp is valid for pods and not for Services: it gets its pods, and a
+    condition.
+    """
     parent = tapp(replicas=2, serviceTemplate={"spec": {"ports": [PORT]}})
     world = World(with_meta(parent, name=name), exposing=True)
     said = refusal_message(world)
