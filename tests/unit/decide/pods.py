@@ -1,4 +1,4 @@
-"""Changes of a pod by its kubelet or by a user."""
+"""Changes pods as a kubelet or a user does."""
 
 from collections.abc import Callable
 
@@ -6,7 +6,7 @@ from tests.builders import Document
 
 
 def with_digest(pod: Document) -> Document:
-    """Returns the pod with the digest of its image in the container status."""
+    """Returns the pod with a digest of its image in the status of its only container."""
     (status,) = pod["status"]["containerStatuses"]
     name = pod["spec"]["containers"][0]["image"].partition(":")[0]
     status = {**status, "imageID": f"docker.io/library/{name}@sha256:{'a' * 64}"}

@@ -1,4 +1,8 @@
-"""The number of instances that a sync updates: the budgets of both groups, and minReadySeconds."""
+"""Tests how many instances a sync updates: the budgets of both groups, and minReadySeconds.
+
+The *rolling group* are the instances that run the rolling template (`updateStrategy.template`, or
+else the default template). The *force group* are all others, with a budget of their own.
+"""
 
 from typing import Any
 
@@ -12,7 +16,9 @@ NEW = template("nginx:2", container={"command": ["run"]})
 
 
 def updated_by_next_sync(world: World) -> list[int]:
-    """Returns the numbers of the instances that the next sync updates."""
+    """Returns the numbers of the instances that the next sync updates, in place or by
+    replacement.
+    """
     actions = world.decisions()
     return [
         id for id, text in actions.items() if text.split("/")[0] in ("UpdateInPlace", "Recreate")
@@ -20,15 +26,20 @@ def updated_by_next_sync(world: World) -> list[int]:
 
 
 def rolling_group(replicas: int, budget: Any) -> World:
-    """Returns a settled TApp whose rolling template has just changed."""
+    """Returns a TApp whose rolling template has just changed, so that all instances need an update.
+
+    `budget` is `updateStrategy.maxUnavailable`; None leaves the field out.
+    """
     strategy = {} if budget is None else {"maxUnavailable": budget}
     return settled(replicas=replicas, updateStrategy=strategy).change(template=NEW)
 
 
 def force_group(replicas: int, budget: Any) -> World:
-    """Returns a settled TApp whose default template, not the rolling one, has just changed.
+    """Returns a TApp in which `replicas` instances of the force group need an update.
 
-    The last instance runs the rolling template. All other instances are in the force group.
+    These run the default template, which has just changed. One more instance runs the rolling
+    template `stable`, so that the others are in the force group. `budget` is
+    `updateStrategy.forceUpdate.maxUnavailable`; None leaves the field out.
     """
     pool = {"v1": template(), "v2": NEW, "stable": template()}
     strategy: Document = {"template": "stable"}
@@ -126,7 +137,9 @@ def test_rolling_group_waits_if_the_force_group_uses_the_whole_budget() -> None:
 
 
 def test_group_of_an_instance_depends_on_its_new_template() -> None:
-    """Moving to the rolling template uses the budget of the rolling group."""
+    """Moves instances to the rolling template: only one is updated, by the budget of the rolling
+    group.
+    """
     pool = {"v1": template(), "v2": NEW}
     strategy = {"template": "v2", "forceUpdate": {"maxUnavailable": 3}}
     world = settled(
@@ -206,7 +219,9 @@ def test_message_of_a_waiting_instance_names_the_budget() -> None:
 
 
 def ready_for(seconds: float, **spec: Any) -> tuple[World, Hook]:
-    """Returns three pods that have been Ready for the given number of seconds."""
+    """Returns a TApp with minReadySeconds 30 and three pods that have been Ready for `seconds`, and
+    its service.
+    """
     hook = Hook(now=NOW)
     world = World(tapp(replicas=3, minReadySeconds=30, **spec), hook=hook)
     world.sync()
@@ -260,7 +275,7 @@ def test_pod_with_an_invalid_ready_time_is_not_available() -> None:
 def test_pod_counts_as_unavailable_until_the_cache_shows_its_replacement() -> None:
     """A broken pod was deleted to be replaced, and a stale cache shows that the old pod recovered.
 
-    Promise P2 (docs/guarantees.md): the budget must not count the old pod as available.
+    The budget must not count the old pod as available (promise P2 in docs/guarantees.md).
     """
     world = settled(replicas=3).change(template=template("nginx:2"))
     world.modify(2, crashing)

@@ -1,4 +1,6 @@
-"""Deadline of a rollout: when it is exceeded, what counts as progress, what stops the timer."""
+"""Tests the deadline of a rollout: when it is exceeded, what counts as progress, what stops the
+timer.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -39,7 +41,7 @@ def stuck_rollout(replicas: int = 3, **spec: Any) -> World:
 
 
 def status_after(world: World, seconds: float) -> Document:
-    """Returns the status of a sync the given number of seconds after the world began."""
+    """Runs a sync `seconds` seconds after `NOW`, and returns the status that it writes."""
     world.hook.now = NOW + seconds
     world.sync()
     status: Document = world.parent["status"]
@@ -47,9 +49,9 @@ def status_after(world: World, seconds: float) -> Document:
 
 
 def is_deadline_exceeded(status: Document) -> bool:
-    """True if a status says that the rollout exceeded its deadline.
+    """Returns True if the status says that the rollout has exceeded its deadline.
 
-    Asserts that all conditions agree on that.
+    Checks in addition that all conditions agree on that.
     """
     progressing, stalled = condition(status, "Progressing"), condition(status, "Stalled")
     assert progressing is not None
@@ -143,7 +145,7 @@ def pod_becomes_ready(world: World) -> None:
 
 
 def another_update_begins(world: World) -> None:
-    """Raises the budget, so that one more update begins."""
+    """Raises the budget and runs a sync, so that one more update begins."""
     world.change(updateStrategy={"maxUnavailable": 2})
     world.sync()
 

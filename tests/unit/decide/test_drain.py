@@ -1,4 +1,9 @@
-"""Instances leave their Services before an update in place, and return to them afterwards."""
+"""Tests that instances leave their Services before an update in place, and return to them
+afterwards.
+
+The service closes a readiness gate for that. Only after `gracePeriodSeconds` outside the Services,
+the image changes.
+"""
 
 from datetime import datetime
 from typing import Any
@@ -25,7 +30,7 @@ def strategy(grace: int = GRACE, **more: Any) -> Document:
 
 
 class DrainedWorld(World):
-    """A settled TApp with the readiness gate and a grace period, and a clock that tests set."""
+    """Simulates a TApp with the readiness gate and a grace period, whose clock a test sets."""
 
     def __init__(self, replicas: int = 3, grace: int = GRACE, **options: Any) -> None:
         parent = tapp(replicas=replicas, template=gated(), updateStrategy=strategy(grace))
@@ -43,13 +48,17 @@ class DrainedWorld(World):
         return self.pod(id)["metadata"]["annotations"].get(DRAIN) or ""
 
     def leaving(self, image: str = "nginx:2", **spec: Any) -> "DrainedWorld":
-        """Changes the image and syncs once, so that instance 0 starts to leave its Services."""
+        """Changes the image and runs a sync, so that instance 0 begins to leave its Services;
+        returns the world.
+        """
         self.change(template=gated(image), **spec)
         self.sync()
         return self
 
     def out_of_services(self) -> "DrainedWorld":
-        """Brings instance 0 to the point where it has left its Services."""
+        """Changes the image and brings instance 0 to the point where it has left its Services;
+        returns the world.
+        """
         self.leaving().pod_status()
         self.kubelet()
         return self
@@ -63,7 +72,7 @@ def test_new_pod_with_the_readiness_gate_has_the_label_and_becomes_ready() -> No
 
 
 def test_update_in_place_waits_for_the_grace_period_with_a_closed_gate() -> None:
-    """Shows all steps: leave the Services, wait, change the image, return.
+    """Plays all steps of an update: leave the Services, wait, change the image, return.
 
     The pod is written twice, and its status is written twice.
     """
@@ -105,7 +114,10 @@ def test_resync_is_due_when_the_grace_period_ends() -> None:
 
 
 def test_slow_kubelet_does_not_shorten_the_grace_period() -> None:
-    """The pod stays in its Services until its kubelet has seen the closed gate."""
+    """The kubelet sees the closed gate late: the grace period begins only then.
+
+    Until then the pod stays in its Services.
+    """
     world = DrainedWorld().leaving()
     world.pod_status()
     world.later(GRACE + 3)
@@ -138,7 +150,11 @@ def test_unavailable_instance_is_updated_without_a_grace_period() -> None:
 
 @pytest.mark.parametrize("grace", [0, None])
 def test_gate_closes_after_the_update_without_a_grace_period(grace: int | None) -> None:
-    """The pod is written once, and its status is written twice."""
+    """Without a grace period the image changes at once, and the gate is closed until the new
+    container is ready.
+
+    The pod is written once, and its status is written twice.
+    """
     world = DrainedWorld(grace=grace or 0)
     world.leaving("nginx:2", updateStrategy=strategy(0) if grace == 0 else None)
     assert world.container(0)["image"] == "nginx:2"
@@ -179,7 +195,9 @@ STAGES = {
 def test_instance_returns_to_its_services_if_the_update_is_canceled(
     begin: Any, strip: bool, edit: Any
 ) -> None:
-    """The gate opens again, and no container restarts."""
+    """Cancels an update while its instance leaves its Services: the gate opens again, and no
+    container restarts.
+    """
     world = DrainedWorld(strip=strip)
     begin(world)
     before = world.pod(0)["status"]["containerStatuses"]
@@ -268,7 +286,10 @@ def test_instance_uses_the_budget_as_soon_as_it_leaves_its_services() -> None:
 
 
 def test_resize_after_an_update_does_not_close_the_gate() -> None:
-    """A generation that the kubelet has not observed yet can also come from a resize."""
+    """After an update in place, somebody resizes the pod: its gate stays open.
+
+    A generation that the kubelet has not observed yet can also come from a resize.
+    """
     world = DrainedWorld(replicas=1)
     world.change(template=gated("nginx:2"))
     for _ in range(15):
@@ -288,7 +309,10 @@ def test_resize_after_an_update_does_not_close_the_gate() -> None:
 
 
 def test_grace_period_restarts_if_the_update_was_canceled_in_between() -> None:
-    """The pod left its Services only a moment ago, so the first grace period does not count."""
+    """Cancels an update and starts another one: the second one waits for a whole grace period.
+
+    The pod left its Services only a moment ago, so the first grace period does not count.
+    """
     world = DrainedWorld().out_of_services()
     closed = next(c for c in world.pod(0)["status"]["conditions"] if c["type"] == "Ready")
     closed["lastTransitionTime"] = written(world.hook.now)
@@ -304,7 +328,12 @@ def test_grace_period_restarts_if_the_update_was_canceled_in_between() -> None:
 
 
 def test_instance_uses_the_budget_until_its_gate_is_open_after_a_canceled_update() -> None:
-    """The gate is closed and the kubelet has not seen that yet, so the pod is still Ready."""
+    """Cancels the update of instance 0 and updates instance 1, which waits until the gate of
+    instance 0 is open.
+
+    The gate is closed and the kubelet has not seen that yet, so the pod of instance 0 is still
+    Ready.
+    """
     world = DrainedWorld().leaving()
     world.pod_status()
     assert world.gate(0) == "False"
@@ -346,7 +375,9 @@ def test_condition_names_the_missing_component_if_no_gate_is_written() -> None:
 
 
 def test_instance_whose_gate_was_never_open_is_updated_without_a_grace_period() -> None:
-    """Without the component pod-status, the pod is never Ready and is in no Service."""
+    """Without the component pod-status, a pod is never Ready and in no Service: its update waits
+    for nothing.
+    """
     world = World(tapp(replicas=1, template=gated(), updateStrategy=strategy()), hook=Hook())
     for _ in range(3):
         world.sync()
@@ -363,7 +394,11 @@ def test_crashed_instance_is_repaired_while_its_gate_is_not_written() -> None:
 
 
 def test_drain_annotation_without_a_gate_does_not_raise_the_budget() -> None:
-    """Somebody wrote the annotation by hand. The pods still serve requests and are available."""
+    """Somebody writes the drain annotation to all pods by hand: one instance is updated, as the
+    budget allows.
+
+    The pods have no readiness gate, so they still serve requests and are available.
+    """
     world = World(tapp(replicas=4)).settle()
     for id in range(4):
         world.modify(id, lambda pod: annotated(pod, DRAIN, "v1-x"))
@@ -385,7 +420,11 @@ def test_condition_is_set_if_the_gate_of_a_leaving_instance_is_not_closed() -> N
 
 
 def test_gate_of_the_old_controller_is_opened_if_it_is_closed() -> None:
-    """A pod that is Ready is not written. Only a pod whose gate is closed gets the label."""
+    """A pod has the readiness gate of the old controller: only if the gate is closed, the service
+    opens it.
+
+    A pod that is Ready is not written.
+    """
     old = "tkestack.io/InPlaceUpdate"
     world = World(tapp(replicas=1)).settle()
 

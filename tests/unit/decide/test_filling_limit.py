@@ -1,4 +1,8 @@
-"""A sync fills in the templates of all instances, or refuses templates that are too large."""
+"""Tests that a sync fills in the templates of all instances, or refuses templates that are too
+large.
+
+The limit is on the size of a template, multiplied by the number of instances with their own values.
+"""
 
 from typing import Any
 
@@ -13,25 +17,26 @@ FIELDS = {f"k{number}": "$(tapp.index)" for number in range(9)}
 
 
 class RestartedHook(Hook):
-    """A service that has just started: it has no spec in its cache."""
+    """A service that has just started, with an empty cache."""
 
 
 def template_with_value(image: str = "web:1") -> Document:
-    """Returns a template with one placeholder."""
+    """Returns a template with this image and a placeholder for the value `a`."""
     return template(image, container={"env": [{"name": "A", "value": "$(tapp.values.a)"}]})
 
 
 def values(**changed: str) -> Document:
-    """Returns `spec.values` with a value for each instance.
-
-    `_3="x"` changes the value of instance 3.
+    """Returns `spec.values` with a value for each instance; `_3="x"` sets the value of instance
+    3.
     """
     found = {str(id): {"a": f"v{id}"} for id in range(COUNT)}
     return found | {key[1:]: {"a": value} for key, value in changed.items()}
 
 
 def tapp_with_values(**spec: Any) -> World:
-    """Returns a TApp with a template that differs for each of 12 instances."""
+    """Returns a TApp with 12 instances that have their own values; `spec` has further fields of its
+    spec.
+    """
     strategy = {"maxUnavailable": "100%", **spec.pop("updateStrategy", {})}
     given = {
         "template": template_with_value(),
@@ -58,7 +63,9 @@ def test_templates_of_all_instances_are_filled_in_by_one_sync() -> None:
 
 
 def test_thousand_instances_of_ten_kilobytes_are_below_the_limit() -> None:
-    """The size that docs/values.md promises: ten placeholders in a template of 10 KB."""
+    """Syncs a TApp of the size that docs/values.md promises: ten placeholders in a template of 10
+    KB.
+    """
     variables = [{"name": f"V{n}", "value": "x" * 960} for n in range(10)]
     reading = [{"name": f"P{n}", "value": "$(tapp.index)"} for n in range(10)]
     found = World(tapp(replicas=1_000, template=template(container={"env": variables + reading})))
@@ -68,7 +75,9 @@ def test_thousand_instances_of_ten_kilobytes_are_below_the_limit() -> None:
 def test_pods_that_run_stay_if_their_template_becomes_too_large(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A TApp that an older service accepted keeps its pods."""
+    """Lowers the limit under a running TApp: it keeps its pods, as one that an older service
+    accepted does.
+    """
     monkeypatch.setattr(filling, "MOST_FILLED_IN", 50_000_000)
     found = tapp_with_values().settle()
     before = found.uids()

@@ -1,4 +1,9 @@
-"""Holds: which pods the service leaves alone and for how long, and what their annotations say."""
+"""Tests holds: which pods the service leaves alone and for how long, and what their annotations
+say.
+
+A hold is an annotation on a pod that asks the service not to change the pod. The service writes the
+*pending action* to the pod: Update, Recreate or Delete, which follows when the hold is removed.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -33,7 +38,11 @@ Change = Callable[[World], World]
 
 
 def annotated(**marks: str | None) -> Callable[[Document], Document]:
-    """Returns a function that sets the hold annotations of a pod; None removes an annotation."""
+    """Returns a function that sets annotations of a hold on a pod; None removes an annotation.
+
+    The arguments are `hold` (the reason), `only` (hold-for), `wanted` and `since` (the pending
+    action and its time).
+    """
     keys = {"hold": HOLD, "only": FOR, "wanted": WANTED, "since": SINCE}
 
     def change(pod: Document) -> Document:
@@ -46,19 +55,27 @@ def annotated(**marks: str | None) -> Callable[[Document], Document]:
 
 
 def tapp_on_hold(id: int = 0, only: str | None = None, **spec: Any) -> World:
-    """Returns a settled TApp with one pod on hold."""
+    """Returns a TApp with one pod on hold, after it has settled.
+
+    `id` is the number of its instance, `only` is the annotation hold-for, and `spec` has fields of
+    the TApp's spec.
+    """
     world = settled(**{"replicas": 3, **spec})
     return world.modify(id, annotated(hold="match 42", only=only)).settle()
 
 
 def pending_action(world: World, id: int = 0) -> tuple[str | None, ...]:
-    """Returns the pending action of a pod, its time, and the hold label."""
+    """Returns a pod's pending action, the time of the action, and the hold label; None for each
+    that is missing.
+    """
     meta = world.pod(id)["metadata"]
     return (*(meta["annotations"].get(key) for key in (WANTED, SINCE)), meta["labels"].get(HELD))
 
 
 def on_lost_node(pod: Document, since: str) -> Document:
-    """Returns a pod as the node lifecycle controller leaves it: not Ready, otherwise unchanged."""
+    """Returns a pod as the node lifecycle controller changes it when its node stops reporting: not
+    Ready.
+    """
     turned = {"status": "False", "lastTransitionTime": since}
     found = pod["status"]["conditions"]
     conditions = [{**item, **(turned if item["type"] == "Ready" else {})} for item in found]
@@ -70,7 +87,7 @@ def is_on_hold(world: World, id: int = 0) -> bool:
 
 
 def at_second(world: World, seconds: float) -> World:
-    """Sets the clock to the given number of seconds after `NOW`."""
+    """Sets the clock of the service to `seconds` seconds after `NOW`, and returns the world."""
     world.hook.now = NOW + seconds
     return world
 
@@ -181,7 +198,10 @@ ENDED: dict[str, Callable[[Document], Document]] = {
 def test_pod_that_has_ended_or_is_being_deleted_cannot_be_on_hold(
     change: Callable[[Document], Document],
 ) -> None:
-    """A program that has ended could not remove its hold any more."""
+    """Kills an instance whose pod has a hold and has ended: the pod is deleted.
+
+    A program that has ended could not remove its hold any more.
+    """
     world = tapp_on_hold().modify(0, change)
     assert not killed(world).decisions()[0].endswith("/Held")
     world.settle()
@@ -204,7 +224,11 @@ def test_pod_without_an_instance_number_is_not_written() -> None:
 
 
 def test_pending_action_is_written_to_pods_without_the_last_applied_annotation() -> None:
-    """Another controller created the pod, or somebody removed Metacontroller's annotation."""
+    """Kills an instance whose pod has no annotation of Metacontroller: it gets the pending action
+    all the same.
+
+    Another controller created the pod, or somebody removed Metacontroller's annotation.
+    """
     world = World(tapp(replicas=2), strip=True).settle().modify(0, annotated(hold="x"))
     killed(world).settle()
     assert pending_action(world) == ("Delete", BEGAN, "true")
@@ -220,7 +244,11 @@ def with_invalid_status(pod: Document) -> Document:
 def test_time_limit_of_a_hold_does_not_start_for_a_pod_with_an_invalid_status(
     change: Change,
 ) -> None:
-    """The program cannot know about the limit if the pending action is not written to its pod."""
+    """A pod on hold cannot be read, so the pending action is not written to it: its hold never
+    expires.
+
+    The program cannot know about the limit if the pending action is not written to its pod.
+    """
     world = change(tapp_on_hold(deletionHoldTimeoutSeconds=90).modify(0, with_invalid_status))
     for seconds in (0, 90, 10**7):
         answer = at_second(world, seconds).sync()
@@ -248,7 +276,10 @@ def test_time_limit_counts_from_a_pending_action_that_the_pod_already_has() -> N
 
 
 def test_hold_without_a_pending_action_changes_the_label_and_not_the_status() -> None:
-    """Programs set and remove a hold with every match. The TApp stays Ready meanwhile."""
+    """Sets and removes a hold while nothing is to be done: only the label of the pod changes.
+
+    Programs set and remove a hold with every match. The TApp stays Ready meanwhile.
+    """
     world = settled(replicas=3)
     status = world.parent["status"]
     for text, label in (("match 1", "true"), (None, None)):
@@ -322,7 +353,11 @@ def test_time_of_the_pending_action_stays_if_another_update_of_the_same_kind_fol
     ],
 )
 def test_time_of_the_pending_action_restarts_if_somebody_removed_or_changed_it(marks: Any) -> None:
-    """A time in the future is replaced, too: time limits follow the service's clock."""
+    """Damages the pending action or its time on a pod: the service writes both again, with the
+    present time.
+
+    A time in the future is replaced, too, because time limits follow the service's clock.
+    """
     spec = {"updateStrategy": {"holdTimeoutSeconds": 600}}
     world = at_second(in_place(tapp_on_hold(**spec)).settle(), 300).modify(0, annotated(**marks))
     world.settle()
@@ -332,7 +367,11 @@ def test_time_of_the_pending_action_restarts_if_somebody_removed_or_changed_it(m
 
 
 def test_pending_action_stays_on_a_released_pod_until_the_update_runs() -> None:
-    """A program that sees no pending action would start another match."""
+    """Removes a hold while the update of the pod has to wait for the budget: the pending action
+    stays on the pod.
+
+    A program that sees no pending action would start another match.
+    """
     world = tapp_on_hold(id=1, replicas=3)
     by_new_pods(world).sync()  # instance 0 is replaced
     assert pending_action(world, 1)[0] == "Recreate"
@@ -395,7 +434,11 @@ def test_hold_has_no_effect_with_a_time_limit_of_0() -> None:
 
 
 def test_time_of_the_pending_action_stays_while_an_expired_hold_waits_for_the_budget() -> None:
-    """If the time started again, the limit would never be reached."""
+    """A hold has expired, and the update waits for the budget: the time of the pending action does
+    not change.
+
+    If the time started again, the limit would never be reached.
+    """
     world = tapp_on_hold(id=2, updateStrategy={"holdTimeoutSeconds": 30})
     by_new_pods(world).sync()
     for seconds in (40, 50, 60):
@@ -435,7 +478,11 @@ def test_unready_pod_on_hold_uses_the_budget() -> None:
 
 
 def test_all_pods_on_hold_get_the_pending_action_in_one_sync() -> None:
-    """Otherwise the last of a thousand matches would learn about the update last."""
+    """Changes the template while all pods are on hold: one sync writes the pending action to all of
+    them.
+
+    Otherwise the last of a thousand matches would learn about the update last.
+    """
     world = settled(replicas=5)
     for id in range(5):
         world.modify(id, annotated(hold=f"match {id}"))
@@ -487,7 +534,9 @@ def test_instance_on_hold_keeps_its_claim_and_service_after_a_scale_down() -> No
 
 
 def test_pod_on_a_lost_node_is_not_on_hold() -> None:
-    """A match on a lost node cannot end."""
+    """A pod on hold is on a lost node: it is marked as lost, because a match on a lost node cannot
+    end.
+    """
     world = tapp_on_hold(replicas=2, forceDeletePod=True)
     by_new_pods(world.modify(0, lambda pod: on_lost_node(pod, "2026-01-05T10:30:00Z"))).sync()
     assert world.pod(0)["metadata"]["annotations"][f"{GROUP}/lost-node"]
@@ -560,7 +609,10 @@ def test_unknown_hold_for_prevents_all_actions_and_sets_a_condition() -> None:
 
 
 def test_hold_annotations_of_a_template_are_not_copied_to_pods() -> None:
-    """Metacontroller would set a hold again after the program has removed it."""
+    """A template has the annotations and the label of a hold: pods do not get them.
+
+    Metacontroller would set a hold again after the program has removed it.
+    """
     pasted = template(
         annotations={HOLD: "x", FOR: "update", WANTED: "Delete", SINCE: BEGAN, "mine": "y"}
     )
@@ -572,7 +624,10 @@ def test_hold_annotations_of_a_template_are_not_copied_to_pods() -> None:
 
 
 def test_hold_label_and_pending_action_that_somebody_wrote_are_removed() -> None:
-    """Metacontroller removes only keys that it has written, so the response sets them empty."""
+    """A pod without a hold has the label and a pending action: the service removes both.
+
+    Metacontroller removes only keys that it has written, so the response sets them empty.
+    """
     world = settled()
 
     def change(pod: Document) -> Document:
@@ -693,7 +748,11 @@ def test_deletion_message_names_pods_on_lost_nodes_and_pods_on_hold() -> None:
 
 
 def test_deletion_waits_for_a_pod_with_an_invalid_status_and_its_status_stays_the_same() -> None:
-    """A status that changes would trigger the next sync immediately."""
+    """Deletes a TApp whose pod on hold cannot be read: the pod stays, and each response has the
+    same status.
+
+    A status that changes would trigger the next sync immediately.
+    """
     world = tapp_on_hold(replicas=1, deletionHoldTimeoutSeconds=90).modify(0, with_invalid_status)
     first = finalize(world)
     assert set(desired(first, "Pod")) == {"web-0"}
@@ -706,7 +765,11 @@ def test_deletion_waits_for_a_pod_with_an_invalid_status_and_its_status_stays_th
 
 
 def test_pending_action_stays_on_a_pod_whose_node_is_lost_later() -> None:
-    """The node may come back while the match is still running."""
+    """The node of a pod on hold is lost during the deletion of its TApp: the pod keeps its pending
+    action.
+
+    The node may come back while the match is still running.
+    """
     world = tapp_on_hold(replicas=1, forceDeletePod=True)
     finalize(world)
     assert pending_action(world) == ("Delete", BEGAN, "true")
@@ -717,7 +780,10 @@ def test_pending_action_stays_on_a_pod_whose_node_is_lost_later() -> None:
 
 @pytest.mark.parametrize("status", [None, {}, {"conditions": []}, {"conditions": None}])
 def test_deletion_sets_all_conditions_of_a_tapp_without_a_status(status: Any) -> None:
-    """A TApp was deleted before its first sync, or its status was lost in a restore."""
+    """Deletes a TApp without conditions while a pod is on hold: all conditions are set.
+
+    A TApp was deleted before its first sync, or its status was lost in a restore.
+    """
     world = tapp_on_hold(replicas=1)
     world.parent = {**world.parent, "status": status}
     if status is None:

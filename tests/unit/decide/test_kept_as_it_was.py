@@ -1,4 +1,9 @@
-"""Pods of kept instances are recreated with the claims and the Service of their revision."""
+"""Tests that pods of kept instances are recreated with the claims and the Service of their
+revision.
+
+A partition keeps such an instance at an older revision. A test plays steps: functions that change a
+world.
+"""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -15,7 +20,9 @@ KEEP_2 = {"partition": 2, "maxUnavailable": 1}
 
 
 def web_template(tag: int, *mounts: str, **spec: Any) -> Document:
-    """Returns a template that mounts each of the given volumes at the path of its name."""
+    """Returns a template with the image `web:TAG` that mounts each of the volumes at the path of
+    its name.
+    """
     found = [{"name": name, "mountPath": f"/{name}"} for name in mounts]
     spec = {"terminationGracePeriodSeconds": tag, **spec}  # no update in place
     return template(f"web:{tag}", container={"volumeMounts": found}, **spec)
@@ -26,7 +33,11 @@ def claims(*names: str) -> list[Document]:
 
 
 def tapp_with_claims(*names: str, replicas: int = 3, **spec: Any) -> World:
-    """Returns a settled TApp that mounts a claim for each name, by default `data` and `logs`."""
+    """Returns a TApp that mounts a claim for each name (by default `data` and `logs`), after it has
+    settled.
+
+    `spec` has further fields of its spec.
+    """
     names = names or ("data", "logs")
     first = {"template": web_template(1, *names), "volumeClaimTemplates": claims(*names), **spec}
     return World(tapp(replicas=replicas, **first), history=True).settle()
@@ -46,7 +57,9 @@ def lose(*ids: int) -> Step:
 
 
 def records_of_an_earlier_release(found: World) -> None:
-    """Removes all but the template from each revision, as an earlier release recorded it."""
+    """Removes all but the template from each ControllerRevision, as an earlier release recorded
+    it.
+    """
     for record in found.revisions.values():
         record["data"] = {"template": record["data"]["template"]}
 
@@ -65,9 +78,10 @@ def play(steps: Iterable[Step], found: World) -> World:
 
 
 def claims_and_service_of(found: World, id: int) -> str:
-    """Returns image tag, claims and Service of a pod.
+    """Returns image tag, volumes and Service of an instance's pod in one line.
 
-    Example: `1 data=data-web-0 logs=logs-web-0 in web`.
+    An example is `1 data=data-web-0 logs=logs-web-0 in web`: each volume with its claim, and the
+    Service.
     """
     spec = found.pods[f"web-{id}"]["spec"]
     parts = [spec["containers"][0]["image"].rpartition(":")[2]]
@@ -117,7 +131,11 @@ def test_kept_instance_mounts_its_claim_although_the_claim_template_was_removed(
 def test_kept_pod_is_recreated_with_its_claims_if_it_is_lost_together_with_the_edit(
     policy: str,
 ) -> None:
-    """The first sync after the edit already shows that the pod is gone."""
+    """A kept pod is lost at the moment of the edit: its next pod has the claims of the earlier
+    revision.
+
+    The first sync after the edit already shows that the pod is gone.
+    """
     found = tapp_with_claims(podManagementPolicy=policy)
     found.change(**NO_LOGS)
     del found.pods["web-2"]
@@ -177,7 +195,11 @@ def test_kept_pod_is_recreated_with_its_claims_if_it_is_lost_together_with_the_e
 def test_kept_instance_has_the_claims_and_service_of_its_revision_after_any_edit(
     after: Document, kept: str, rolled: str
 ) -> None:
-    """All other instances have the claims and the Service of the current spec."""
+    """Edits claims or the Service name, and loses a kept pod: its next pod has those of the earlier
+    revision.
+
+    All other instances have the claims and the Service of the current spec.
+    """
     start = {"serviceName": "old"} if "serviceName" in after else {}
     found = play([edit(**after, updateStrategy=KEEP_2), lose(2)], tapp_with_claims(**start))
     assert claims_and_service_of(found, 2) == kept
@@ -188,7 +210,9 @@ def test_kept_instance_has_the_claims_and_service_of_its_revision_after_any_edit
 
 
 def test_kept_instance_keeps_its_empty_dir_after_the_volume_became_a_claim() -> None:
-    """No claim is created for an instance whose revision has no claim template."""
+    """A volume becomes a claim template: a kept instance without the claim template gets no
+    claim.
+    """
     cache = [{"name": "cache", "emptyDir": {}}]
     first = World(
         tapp(replicas=3, template=web_template(1, "cache", volumes=cache)), history=True
@@ -200,7 +224,9 @@ def test_kept_instance_keeps_its_empty_dir_after_the_volume_became_a_claim() -> 
 
 
 def test_new_kept_instance_gets_the_claims_of_its_revision() -> None:
-    """The revision records the claim template, so new instances get the same claims."""
+    """Adds instances that the partition keeps: they get the claims of the revision, which records
+    claim templates.
+    """
     found = play(
         [edit(**{**NO_LOGS, "replicas": 5, "updateStrategy": {"partition": 4}})], tapp_with_claims()
     )
@@ -209,7 +235,9 @@ def test_new_kept_instance_gets_the_claims_of_its_revision() -> None:
 
 
 def claim_with_class_value(name: str) -> Document:
-    """Returns a claim template that takes its storage class from a value."""
+    """Returns a claim template with this name whose storage class is the value `class` of its
+    instance.
+    """
     found = claim_template(name)
     found["spec"]["storageClassName"] = "$(tapp.values.class)"
     return found
@@ -217,7 +245,10 @@ def claim_with_class_value(name: str) -> Document:
 
 @pytest.mark.parametrize("values", [{"class": "fast"}, None], ids=["value stays", "value removed"])
 def test_recorded_claim_template_is_filled_in_with_current_values(values: Document | None) -> None:
-    """If the value is gone, an existing claim is still mounted, and a new instance is blocked."""
+    """A kept revision's claim template reads a value that is still set, or that is gone.
+
+    If the value is gone, an existing claim is still mounted, and a new instance is blocked.
+    """
     both = [*claims("data"), claim_with_class_value("logs")]
     found = tapp_with_claims(volumeClaimTemplates=both, defaultValues={"class": "fast"})
     play(
@@ -242,7 +273,11 @@ def test_recorded_claim_template_is_filled_in_with_current_values(values: Docume
 
 
 def test_change_of_the_service_name_alone_does_not_reach_kept_instances() -> None:
-    """The change starts no rollout, but a recreated pod shows it unless its instance is kept."""
+    """Changes the Service name only, and loses pods: the next pod of a kept instance has the old
+    name.
+
+    The change starts no rollout, but the next pod of any other instance has the new name.
+    """
     steps = [edit(serviceName="new", updateStrategy=KEEP_2), lose(0, 2)]
     found = play(steps, tapp_with_claims("data", serviceName="old"))
     assert claims_and_service_of(found, 0) == "1 data=data-web-0 in new"
@@ -260,7 +295,11 @@ def test_change_of_the_service_name_alone_does_not_reach_kept_instances() -> Non
 def test_kept_instance_gets_no_service_and_no_claim_that_its_revision_did_not_have(
     after: Document, tag: int
 ) -> None:
-    """No other pod of that revision is left to compare with."""
+    """Adds the first Service or claim to a TApp, and loses all pods: the kept instance gets
+    neither.
+
+    No other pod of that revision is left to compare with.
+    """
     first = World(tapp(replicas=2, template=web_template(1)), history=True).settle()
     keep = {"partition": 1, "maxUnavailable": 2}
     found = play(
@@ -271,7 +310,10 @@ def test_kept_instance_gets_no_service_and_no_claim_that_its_revision_did_not_ha
 
 
 def test_rollback_mounts_existing_claims_whose_claim_template_was_removed() -> None:
-    """A mount finds the instance's own claim by its name, for kept and other instances."""
+    """Removes a claim template, and rolls the template back: the existing claims are mounted.
+
+    A mount finds the instance's own claim by its name, for kept and other instances.
+    """
     found = play(
         [edit(template=web_template(2, "data"), volumeClaimTemplates=claims("data"))],
         tapp_with_claims(),
@@ -283,7 +325,10 @@ def test_rollback_mounts_existing_claims_whose_claim_template_was_removed() -> N
 
 
 def test_rollback_keeps_the_claims_and_service_that_a_revision_has_recorded() -> None:
-    """The ControllerRevision gets a new number, and its other data stays."""
+    """Rolls the template back: its ControllerRevision gets a new number and keeps its other data.
+
+    A lost claim is then created again from this data.
+    """
     found = play(
         [edit(**NO_LOGS), edit(template=web_template(1, "data", "logs"))], tapp_with_claims()
     )
@@ -298,7 +343,7 @@ def test_rollback_keeps_the_claims_and_service_that_a_revision_has_recorded() ->
 
 
 def test_claim_of_a_kept_instance_is_not_deleted_with_when_scaled_delete() -> None:
-    """Claims whose claim template was removed stay."""
+    """Scales down with `whenScaled: Delete`: claims whose claim template was removed stay."""
     policy = {"whenScaled": "Delete", "whenDeleted": "Retain"}
     start = tapp_with_claims(persistentVolumeClaimRetentionPolicy=policy)
     found = play([edit(**NO_LOGS), lose(2), edit(replicas=2)], start)
@@ -317,7 +362,7 @@ def sized(size: str, *names: str) -> list[Document]:
 
 
 def tapp_with_growing_claims() -> World:
-    """Returns a TApp with two claims for each instance, bound, of a class that allows expansion."""
+    """Returns a TApp with two bound claims for each instance, of a class that allows expansion."""
     fast = {"kind": "StorageClass", "metadata": {"name": "fast"}, "allowVolumeExpansion": True}
     first = tapp(replicas=3, template=web_template(1, "data", "logs"))
     first["spec"]["volumeClaimTemplates"] = sized("1Gi", "data", "logs")
@@ -331,13 +376,16 @@ def bound(found: World, phase: str = "Bound") -> World:
 
 
 def sizes(found: World, name: str) -> list[str]:
-    """Returns the requested sizes of the claims of this name, sorted by instance number."""
+    """Returns the requested sizes of the claims of this claim template, by instance number."""
     claims = [found.claims[f"{name}-web-{id}"] for id in range(3)]
     return [claim["spec"]["resources"]["requests"]["storage"] for claim in claims]
 
 
 def test_claims_of_kept_instances_grow_with_the_current_claim_template() -> None:
-    """The current claim template determines the size, not the recorded one."""
+    """Enlarges a claim template: the claims of kept instances grow, too.
+
+    The current claim template determines the size, not the recorded one.
+    """
     steps = [edit(**{**NO_LOGS, "volumeClaimTemplates": sized("2Gi", "data")}), lose(2)]
     found = play(steps, tapp_with_growing_claims())
     assert claims_and_service_of(found, 2) == BOTH_2
@@ -346,7 +394,9 @@ def test_claims_of_kept_instances_grow_with_the_current_claim_template() -> None
 
 
 def test_pending_claim_of_a_kept_instance_grows_to_its_recorded_size_when_it_is_bound() -> None:
-    """The claim template was removed before the claim was bound."""
+    """A claim template was enlarged and then removed before the claims were bound: a kept claim
+    grows when it is.
+    """
     found = bound(tapp_with_growing_claims(), "Pending")
     edit(volumeClaimTemplates=sized("2Gi", "data", "logs"))(found)
     edit(**{**NO_LOGS, "volumeClaimTemplates": sized("2Gi", "data")})(found)
@@ -358,7 +408,11 @@ def test_pending_claim_of_a_kept_instance_grows_to_its_recorded_size_when_it_is_
 
 
 def test_finalizers_of_a_template_reach_new_pods_and_start_no_rollout() -> None:
-    """A recreated pod gets the new list, unless its instance is kept."""
+    """Changes the finalizers of a template: no pod is written, and the next pod of an instance has
+    the new list.
+
+    The next pod of a kept instance has the old list.
+    """
     body = web_template(1, "data")
     body["metadata"]["finalizers"] = ["example.com/old"]
     found = tapp_with_claims("data", template=body)
@@ -380,7 +434,7 @@ NEITHER = {"serviceName": "", "volumeClaimTemplates": []}
 
 
 def recorded(found: World) -> list[Document]:
-    """Returns the data of all ControllerRevisions without their templates, oldest first."""
+    """Returns the data of all ControllerRevisions without their templates, by number."""
     ordered = sorted(found.revisions.values(), key=lambda each: each["revision"])
     return [
         {key: each["data"][key] for key in each["data"] if key != "template"} for each in ordered
@@ -388,7 +442,9 @@ def recorded(found: World) -> list[Document]:
 
 
 def test_revision_records_service_name_and_claim_templates() -> None:
-    """An empty name and an empty list are recorded, too."""
+    """Compares the data of ControllerRevisions: an empty name and an empty list are recorded,
+    too.
+    """
     found = tapp_with_claims("data", serviceName="web")
     assert recorded(found) == [{"serviceName": "web", "volumeClaimTemplates": claims("data")}]
     assert recorded(World(tapp(), history=True).settle()) == [NEITHER]
@@ -398,7 +454,11 @@ def test_revision_records_service_name_and_claim_templates() -> None:
 
 
 def test_revision_is_recreated_only_if_service_name_or_claim_templates_change() -> None:
-    """There is one ControllerRevision for each revision, and no write without a change."""
+    """Changes the Service name, and then the replicas: only the first creates the
+    ControllerRevision again.
+
+    There is one ControllerRevision for each revision, and no write without a change.
+    """
     found = tapp_with_claims("data", serviceName="web")
     edit(serviceName="other")(found)
     assert recorded(found) == [{"serviceName": "other", "volumeClaimTemplates": claims("data")}]
@@ -411,7 +471,9 @@ def test_revision_is_recreated_only_if_service_name_or_claim_templates_change() 
     "more", [{}, {"updateStrategy": {"partition": 1}}], ids=["no partition", "partition"]
 )
 def test_revision_of_an_earlier_release_is_not_rewritten(more: Document) -> None:
-    """An upgrade of the service writes no object."""
+    """A sync with ControllerRevisions of an earlier release writes nothing, so an upgrade writes no
+    object.
+    """
     found = tapp_with_claims("data", serviceName="web", **more)
     records_of_an_earlier_release(found)
     found.sync()
@@ -430,7 +492,11 @@ def test_revision_of_an_earlier_release_is_not_rewritten(more: Document) -> None
     ids=["service name", "claim templates", "entries", "claim name"],
 )
 def test_recorded_template_is_used_although_other_recorded_data_is_invalid(data: Document) -> None:
-    """Data that cannot be read counts as absent."""
+    """Damages the recorded Service name or claim templates, and loses a kept pod: its next pod has
+    its claims.
+
+    Data that cannot be read counts as absent.
+    """
     found = tapp_with_claims()
     edit(**NO_LOGS)(found)
     first = min(found.revisions.values(), key=lambda each: each["revision"])
@@ -445,7 +511,11 @@ def test_recorded_template_is_used_although_other_recorded_data_is_invalid(data:
 def test_unrecorded_service_name_is_taken_from_another_pod_of_the_revision(
     kept: int, service: str
 ) -> None:
-    """If there is no such pod, the current name is used, and the message says so."""
+    """A revision has no recorded Service name: a lost kept pod gets the name of another pod of the
+    revision.
+
+    If there is no such pod, the current name is used, and the message says so.
+    """
     found = tapp_with_claims("data", serviceName="old")
     records_of_an_earlier_release(found)
     roll = {"template": web_template(2, "data"), "updateStrategy": {"partition": kept}}

@@ -1,4 +1,6 @@
-"""Pods stay as they are if the API server or the kubelet would refuse their new template."""
+"""Tests that pods stay as they are if the API server or the kubelet would refuse their new
+template.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -18,7 +20,9 @@ ALL_AT_ONCE = {"maxUnavailable": "100%"}
 
 
 def run_by_all(made: Document) -> Document:
-    """Returns a spec in which every instance runs `made`, an entry of the template pool."""
+    """Returns fields of a spec with which every instance runs the template `made` from the template
+    pool.
+    """
     return {
         "templatePool": {"new": made},
         "defaultTemplateName": "new",
@@ -31,7 +35,12 @@ def run_by_all(made: Document) -> Document:
 
 @pytest.mark.parametrize("name", LIMITS)
 def test_pods_stay_if_a_field_of_their_template_exceeds_a_limit(name: str) -> None:
-    """Covers the default template, and a pool template that would replace all pods at once."""
+    """Edits a template to a value beyond a limit of the API server: the update is blocked, and pods
+    stay.
+
+    This holds for the default template, and for a pool template that would replace all pods at
+    once.
+    """
     made, accepted, refused, where = LIMITS[name]
     world = settled(replicas=2)
     before = world.uids()
@@ -48,7 +57,10 @@ def test_pods_stay_if_a_field_of_their_template_exceeds_a_limit(name: str) -> No
 
 @pytest.mark.parametrize("name", LIMITS)
 def test_new_tapp_reports_a_field_beyond_its_limit_and_creates_no_pod(name: str) -> None:
-    """Otherwise the API server would refuse the pods at every sync."""
+    """Creates a TApp with a value beyond a limit: it gets a condition and no pod.
+
+    Otherwise the API server would refuse the pods at every sync.
+    """
     made, _, refused, where = LIMITS[name]
     world = World(tapp(template=made(refused)))
     if name == "no image":  # a webhook may add the image
@@ -72,7 +84,10 @@ def test_new_tapp_reports_a_field_beyond_its_limit_and_creates_no_pod(name: str)
 def test_placeholder_value_that_is_too_long_blocks_only_its_instance(
     field: str, value: Any, word: str
 ) -> None:
-    """The CRD cannot check this, because it does not know the filled-in text."""
+    """One of two instances has a value that is too long for the field: only its update is blocked.
+
+    The CRD cannot check this, because it does not know the filled-in text.
+    """
     options: Document = {field: value}
     if field == "port":
         options = {"container": {"ports": [{"name": value, "containerPort": 80}]}}
@@ -110,7 +125,10 @@ def test_missing_image_is_accepted_if_a_webhook_adds_it() -> None:
 
 @pytest.mark.parametrize("name", IMAGES)
 def test_update_to_an_invalid_image_reference_stops_no_container(name: str) -> None:
-    """Covers containers, sidecars, init containers, image volumes and placeholders."""
+    """Edits an image to a text that no kubelet accepts: the update is blocked, and no pod changes.
+
+    This holds for containers, sidecars, init containers, image volumes and placeholders.
+    """
     accepted, refused = IMAGES[name]
     assert is_reference(accepted)
     container = {"command": ["run"]}
@@ -156,7 +174,7 @@ def test_invalid_image_blocks_only_the_instances_of_its_template() -> None:
 
 
 def large_template(length: int, letter: str = "x", **options: Any) -> Document:
-    """Returns a template with an environment variable of `length` characters."""
+    """Returns a template with an environment variable whose value is `letter`, `length` times."""
     env = [{"name": "LARGE", "value": letter * length}]
     return template("nginx:2", container={"env": env, "command": ["run"]}, **options)
 
@@ -168,7 +186,10 @@ def annotation_bytes(pod: Document) -> int:
 
 
 def largest_length(letter: str, **spec: Any) -> int:
-    """Returns the length of the variable at which the annotations of a pod reach their limit."""
+    """Returns the length of the variable at which the annotations of a pod reach their limit.
+
+    `letter` is the letter that is repeated; `spec` has further fields of the TApp's spec.
+    """
     each = len(letter.encode()) if letter not in "<>&" else 6
     world = World(tapp(**spec, template=large_template(1_000, letter))).settle()
     (pod,) = world.pods.values()
@@ -188,7 +209,11 @@ SIZED: dict[str, tuple[str, Document]] = {
 
 @pytest.mark.parametrize("name", SIZED)
 def test_pods_stay_if_the_annotations_of_a_new_pod_would_exceed_their_limit(name: str) -> None:
-    """Metacontroller's last-applied annotation counts, so the limit is checked to the byte."""
+    """Edits a template so that the annotations of a new pod would have one byte too many: the
+    update is blocked.
+
+    Metacontroller's last-applied annotation, which contains the pod, counts.
+    """
     letter, spec = SIZED[name]
     length = largest_length(letter, **spec)
     world = settled(replicas=1, **spec)
@@ -207,7 +232,10 @@ def test_pods_stay_if_the_annotations_of_a_new_pod_would_exceed_their_limit(name
 
 
 def test_update_in_place_is_blocked_if_annotations_would_exceed_their_limit() -> None:
-    """Each annotation is stored twice, and the API server would refuse the write forever."""
+    """Adds a large annotation to a template: the update in place is blocked.
+
+    Each annotation is stored twice, and the API server would refuse the write forever.
+    """
     world = settled()
     before = world.pods
     world.change(template=template(annotations={"note": "n" * 140_000}))
@@ -220,7 +248,11 @@ def test_update_in_place_is_blocked_if_annotations_would_exceed_their_limit() ->
 
 
 def tapp_with_lean_pods(**spec: Any) -> World:
-    """Returns a TApp whose pods the admission policy `tapp-lean-pods` has stripped."""
+    """Returns a TApp from whose pods the admission policy `tapp-lean-pods` has removed managed
+    fields and more.
+
+    The policy also removes the spec from Metacontroller's last-applied annotation.
+    """
     return World(tapp(**spec), policies=(lean_pods,)).settle()
 
 
@@ -236,7 +268,10 @@ def test_stripped_last_applied_annotation_does_not_count_for_the_limit() -> None
 
 
 def test_last_applied_annotation_counts_if_it_is_too_large_for_the_policy() -> None:
-    """The API server limits the cost of the policy's expression."""
+    """A template is so large that the policy cannot shorten the annotation: the update is blocked.
+
+    The API server limits the cost of the policy's expression.
+    """
     world = tapp_with_lean_pods()
     world.change(template=large_template(300_000))
     assert all_decisions(world) == BLOCKED
@@ -246,7 +281,9 @@ def test_last_applied_annotation_counts_if_it_is_too_large_for_the_policy() -> N
 
 
 def test_one_stripped_pod_shows_that_the_policy_is_installed() -> None:
-    """The policy was installed later: the first pod created after that shows its effect."""
+    """Installs the policy later: the first pod that is created after that shows its effect, and the
+    update begins.
+    """
     world = settled(replicas=2)
     world.policies = (lean_pods,)
     world.change(**run_by_all(large_template(270_000)))
@@ -265,7 +302,9 @@ LATER = "2099-01-01T00:00:00Z"
 
 
 def test_stripped_pods_do_not_count_while_a_pod_cannot_be_created() -> None:
-    """The policy was removed: while the API server refuses one pod, no other pod is replaced."""
+    """Removes the policy: while the API server refuses to create one pod, no other pod is
+    replaced.
+    """
     world = tapp_with_lean_pods(replicas=2, template=large_template(270_000))
     world.pods.pop("web-1")
     world.parent["status"]["notCreated"] = {"2020-01-01T00:00:00Z": "1"}
@@ -274,7 +313,11 @@ def test_stripped_pods_do_not_count_while_a_pod_cannot_be_created() -> None:
 
 
 def test_new_tapp_with_large_annotations_is_tried_before_the_condition_is_set() -> None:
-    """Nothing can be lost, and only the API server knows whether a policy strips the annotation."""
+    """Creates a TApp whose pods may have too large annotations: the condition follows after a
+    refusal.
+
+    Nothing can be lost, and only the API server knows whether a policy shortens the annotation.
+    """
     world = World(tapp(template=large_template(270_000)))
     assert all_decisions(world) == {"Create/NoPod"}
     world.sync()
@@ -288,13 +331,15 @@ def test_new_tapp_with_large_annotations_is_tried_before_the_condition_is_set() 
 
 
 def tapp_named(name: str, **spec: Any) -> Document:
-    """Returns a TApp with the given name."""
+    """Returns a TApp with this name; `spec` has fields of its spec."""
     parent = tapp(**spec)
     return {**parent, "metadata": {**parent["metadata"], "name": name}}
 
 
 def test_pod_whose_name_would_be_too_long_is_not_created() -> None:
-    """The pod name of instance 9 has 253 characters, that of instance 10 has 254."""
+    """The pod name of instance 9 has 253 characters, and that of instance 10 has 254: only instance
+    9 gets a pod.
+    """
     world = World(tapp_named("t" * 251, replicas=11))
     decisions = world.decisions()
     assert decisions[9] == "Create/NoPod"
@@ -303,7 +348,7 @@ def test_pod_whose_name_would_be_too_long_is_not_created() -> None:
 
 
 def test_pod_is_not_replaced_if_the_name_of_its_new_claim_would_be_too_long() -> None:
-    """An instance that already has its claim is updated."""
+    """Adds a claim template whose claim would have a too long name: the pod is not replaced."""
     world = World(tapp_named("t" * 188)).settle()
     longer = claim_template("c" * 62)
     world.change(
@@ -326,7 +371,9 @@ WRONG_CLAIMS: dict[str, tuple[Document, str]] = {
 
 @pytest.mark.parametrize("name", WRONG_CLAIMS)
 def test_pod_is_not_replaced_if_the_api_server_would_refuse_its_new_claim(name: str) -> None:
-    """Otherwise the next pod would wait for that claim forever."""
+    """Adds an invalid claim template: the pod is not replaced, because the next one would wait for
+    the claim forever.
+    """
     metadata, words = WRONG_CLAIMS[name]
     claim = claim_template()
     claim["metadata"] |= metadata
@@ -356,7 +403,10 @@ def test_pod_is_not_replaced_if_the_api_server_would_refuse_its_new_claim(name: 
 def test_invalid_service_template_sets_a_condition_and_keeps_the_existing_service(
     metadata: Document, words: str
 ) -> None:
-    """Otherwise the API server would refuse the Service at every sync."""
+    """Edits a Service template to invalid metadata: a condition says so, and the Service stays.
+
+    Otherwise the API server would refuse the Service at every sync.
+    """
     service: Document = {"spec": {"ports": [{"port": 80}]}}
     world = World(tapp(serviceTemplate=service), exposing=True).settle()
     before = world.services

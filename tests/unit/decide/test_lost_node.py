@@ -1,4 +1,8 @@
-"""`forceDeletePod`: an instance leaves its node only if the node is lost."""
+"""Tests `forceDeletePod`: an instance leaves its node only if the node is lost.
+
+A node is lost if it has not reported for some time. Then the service marks the pod with an
+annotation, the pod-status hook sets the pod to Failed, and the service deletes it.
+"""
 
 import pytest
 
@@ -19,9 +23,11 @@ def test_new_pods_tolerate_unreachable_nodes_without_a_time_limit() -> None:
 
 
 def test_toleration_is_added_although_another_one_has_the_same_key_and_a_value() -> None:
-    """Because of it, admission does not add the default toleration.
+    """A template tolerates one value of the taint of unreachable nodes: pods get a toleration
+    without a value, too.
 
-    Without a toleration from the service, the pod would be evicted.
+    Because of the template's toleration, admission does not add the default one. Without a
+    toleration from the service, the pod would be evicted.
     """
     other = {"key": SILENT[1], "operator": "Equal", "value": "x", "effect": "NoExecute"}
     world = WorldOfNodes(1, forceDeletePod=False, template=template(tolerations=[other]))
@@ -52,9 +58,11 @@ def test_existing_pods_get_the_tolerations_after_force_delete_pod_was_set() -> N
 
 
 def test_tolerations_are_put_before_a_toleration_of_all_taints_with_a_time_limit() -> None:
-    """The first matching toleration decides.
+    """A template tolerates all taints for 60 seconds: the service puts its tolerations before this
+    one.
 
-    The template's toleration also serves other taints, so it stays.
+    The first matching toleration decides. The template's toleration also serves other taints, so it
+    stays.
     """
     wildcard = {"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 60}
     made = WorldOfNodes(1, template=template(tolerations=[wildcard])).pod(0)["spec"]["tolerations"]
@@ -71,7 +79,11 @@ def test_tolerations_are_put_before_a_toleration_of_all_taints_with_a_time_limit
 
 
 def test_instances_stay_available_while_tolerations_are_added() -> None:
-    """The kubelet has not observed the new generation yet, but this is no update in place."""
+    """Sets `forceDeletePod` after an update: while pods get their tolerations, they count as
+    available.
+
+    The kubelet has not observed the new generation yet, but this is no update in place.
+    """
     gate = "apps.tkestack.io/InPlaceUpdateReady"
     limited = {
         "key": SILENT[0],
@@ -91,9 +103,8 @@ def test_instances_stay_available_while_tolerations_are_added() -> None:
 
 
 def test_pod_on_a_lost_node_is_marked_failed_and_replaced() -> None:
-    """The sync hook annotates the pod. The pod-status hook sets its phase to Failed.
-
-    Then the sync hook deletes the pod.
+    """Plays all steps for a pod on a lost node: the mark, the phase Failed, the deletion, and the
+    new pod.
     """
     world = WorldOfNodes().stop_reporting(2)
     assert world.later(290).decisions()[2] == "Keep/UpToDate"
@@ -134,7 +145,10 @@ def test_annotation_of_the_tapp_sets_the_seconds_until_a_node_is_lost() -> None:
 
 @pytest.mark.parametrize("seconds", ["0", "1", "4"])
 def test_node_is_not_lost_before_five_seconds_have_passed(seconds: str) -> None:
-    """For a moment, a pod looks like one on a lost node after its readiness gate opened."""
+    """A limit of less than five seconds counts as five seconds.
+
+    For a moment, a pod looks like one on a lost node after its readiness gate opened.
+    """
     world = WorldOfNodes()
     world.parent["metadata"]["annotations"] = {SECONDS: seconds}
     assert world.stop_reporting(2, ago=4).decisions()[2] == "Keep/UpToDate"
@@ -152,7 +166,11 @@ def test_invalid_lost_node_seconds_are_ignored_and_set_a_condition(text: str) ->
 
 
 def test_node_is_lost_although_the_node_controller_has_a_clock_that_runs_ahead() -> None:
-    """A dead node causes no more events, so the service has to ask for a resync."""
+    """The time of a silent node is in the future: the service asks for a resync and counts from
+    that time.
+
+    A dead node causes no more events.
+    """
     world = WorldOfNodes().stop_reporting(2, ago=-2)
     assert world.sync()["resyncAfterSeconds"] == 32  # the status reports it then
     assert world.later(33).sync()["resyncAfterSeconds"] > 260
@@ -183,7 +201,10 @@ def test_lost_node_annotation_is_removed_when_the_node_reports_again() -> None:
 
 
 def test_pod_whose_gate_has_just_been_opened_is_not_on_a_lost_node() -> None:
-    """Ready has long been False when the gate opens, and the kubelet reacts a moment later."""
+    """A readiness gate opens while Ready has long been False: the pod is not marked as lost.
+
+    The kubelet reacts to the open gate a moment later.
+    """
     gate = "example.com/open"
     body = template(readinessGates=[{"conditionType": gate}])
     world = WorldOfNodes(template=body)
@@ -222,7 +243,10 @@ def test_no_pod_is_moved_while_most_nodes_do_not_report(
 
 
 def test_node_of_a_terminating_pod_counts_as_not_reporting() -> None:
-    """Otherwise evictions in a network partition would let all pods move."""
+    """Three of four nodes are silent, two of them with terminating pods: no pod is moved.
+
+    Otherwise evictions in a network partition would let all pods move.
+    """
     world = WorldOfNodes(4).stop_reporting(0, 1, 2, ago=400)
     for id in (0, 1):
         world.modify(id, terminating)
@@ -267,7 +291,11 @@ def test_tapp_that_waits_for_a_pod_on_an_unreachable_node_is_progressing(edit: D
 
 @pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS)
 def test_deletion_waits_until_the_unreachable_node_is_lost_or_reports_again(edit: Document) -> None:
-    """A pod that is deleted on an unreachable node stays Terminating."""
+    """Kills, scales down or updates an instance on a silent node: its pod is deleted after it was
+    marked as lost.
+
+    A pod that is deleted on an unreachable node stays Terminating.
+    """
     world = WorldOfNodes(3).stop_reporting(2, ago=10)
     world.change(**edit)
     assert world.decisions()[2].startswith("Keep/NodeSilent")
@@ -280,7 +308,11 @@ def test_deletion_waits_until_the_unreachable_node_is_lost_or_reports_again(edit
 
 
 def test_deletion_does_not_wait_for_a_node_without_a_valid_time() -> None:
-    """If the time is missing or in the future, the node would never count as lost."""
+    """Kills an instance on a node whose silent time is missing or in the future: its pod is deleted
+    at once.
+
+    By such a time, the node would never count as lost.
+    """
     for since in (0.0, 9_000.0):
         world = WorldOfNodes(3).stop_reporting(2, ago=-since)
         if not since:
@@ -312,7 +344,9 @@ def test_deletion_of_a_tapp_waits_until_the_unreachable_node_is_lost() -> None:
     "moved", [False, True], ids=["without forceDeletePod", "with forceDeletePod"]
 )
 def test_status_names_the_unreachable_node_after_half_a_minute(moved: bool) -> None:
-    """Degraded names the node only if forceDeletePod is not set."""
+    """A node is silent for 30 seconds: Progressing names it, and without forceDeletePod also
+    Degraded.
+    """
     world = WorldOfNodes(3, forceDeletePod=moved).stop_reporting(2)
     status = world.sync()["status"]
     assert status["statuses"]["2"] == "Pending"  # as after a gate was opened
@@ -334,7 +368,10 @@ def test_status_names_the_unreachable_node_after_half_a_minute(moved: bool) -> N
     "moved", [False, True], ids=["without forceDeletePod", "with forceDeletePod"]
 )
 def test_deletion_of_a_tapp_names_the_pods_on_unreachable_nodes(moved: bool) -> None:
-    """With forceDeletePod the pod is kept for now, without it the pod stays Terminating."""
+    """Deletes a TApp with a pod on a silent node: after 30 seconds Degraded names the pod.
+
+    With forceDeletePod the pod is kept for now, without it the pod stays Terminating.
+    """
     world = WorldOfNodes(3, forceDeletePod=moved).stop_reporting(2, ago=20)
     world.sync()
     before = world.hook.finalize(world.request(finalizing=True))["status"]
@@ -362,9 +399,10 @@ def test_deletion_of_a_tapp_names_the_pods_on_unreachable_nodes(moved: bool) -> 
 
 
 def test_deletion_of_a_tapp_moves_pods_although_most_nodes_do_not_report() -> None:
-    """Without a deletion no pod is moved then, so that no instance runs twice.
+    """Deletes a TApp while three of four nodes are silent: their pods are marked as lost.
 
-    A deletion starts no pod, so the guard is not needed.
+    Without a deletion no pod is moved then, so that no instance runs twice. A deletion starts no
+    pod.
     """
     world = WorldOfNodes(4).stop_reporting(0, 1, 2, ago=400)
     marked = desired(world.hook.finalize(world.request(finalizing=True)), "Pod")
@@ -383,7 +421,9 @@ def test_condition_is_set_if_the_lost_node_annotation_has_no_effect() -> None:
 
 
 def test_pod_that_fails_after_the_lost_node_annotation_counts_as_failed() -> None:
-    """The pod-status hook must not change the phase of a pod that has ended."""
+    """A pod ends by itself after it was marked as lost: the pod-status hook does not change its
+    phase.
+    """
     world = WorldOfNodes(template=template(restartPolicy="Never")).stop_reporting(2, ago=301)
     world.sync()
     world.modify(2, lambda pod: completed(pod, "Failed"))

@@ -1,4 +1,8 @@
-"""Two templates from which the API server stores the same pod: only labels of pods change."""
+"""Tests templates with the same meaning: the API server stores the same pod, so only labels of pods
+change.
+
+An example is a template to which a default of the API server is added.
+"""
 
 from __future__ import annotations
 
@@ -27,23 +31,27 @@ _HASH = "tapp_template_hash_key"
 
 
 def template_of(spec: Document, **metadata: Any) -> Document:
-    """Returns a template with this spec."""
+    """Returns a template with this pod spec; `metadata` has further metadata."""
     return {"metadata": {"labels": {"app": "web"}, **metadata}, "spec": spec}
 
 
 def tapp_with_spec(spec: Document, *, history: bool = True, **more: Any) -> World:
-    """Returns a settled TApp whose template has this spec."""
+    """Returns a TApp whose template has this pod spec, after it has settled.
+
+    `history` is True if there are ControllerRevisions, and `more` has further fields of the TApp's
+    spec.
+    """
     parent = tapp(**{"replicas": 3, "template": template_of(spec), **more})
     return World(parent, history=history).settle()
 
 
 def all_decisions(found: World) -> set[str]:
-    """Returns the decisions of the next sync, without instance numbers."""
+    """Returns the decisions of the next sync without instance numbers, each once."""
     return set(found.decisions().values())
 
 
 def running_state(found: World) -> dict[str, Any]:
-    """Returns for each pod: its UID, its spec, and its container statuses."""
+    """Returns pod name -> UID, spec and container statuses of the pod."""
     return {
         name: (pod["metadata"]["uid"], pod["spec"], pod["status"]["containerStatuses"])
         for name, pod in found.pods.items()
@@ -51,7 +59,11 @@ def running_state(found: World) -> dict[str, Any]:
 
 
 def assert_only_labels_change(found: World, spec: Document, **more: Any) -> World:
-    """Edits the template to this spec, and asserts that no pod changes except for its labels."""
+    """Edits the template to this pod spec, and checks that pods change only in their labels;
+    returns the world.
+
+    `more` has further fields of the edit.
+    """
     before, labels = running_state(found), revisions_of(found)
     found.change(template=template_of(spec), **more)
     assert all_decisions(found) == {SAME}
@@ -65,12 +77,15 @@ def assert_only_labels_change(found: World, spec: Document, **more: Any) -> Worl
 
 
 def revisions_of(found: World) -> set[str]:
-    """Returns the revisions in the labels of the pods."""
+    """Returns the different revisions that the labels of the pods have."""
     return {pod["metadata"]["labels"][_HASH] for pod in found.pods.values()}
 
 
 def test_every_known_default_is_covered_by_a_sample_spec() -> None:
-    """An end-to-end test creates these samples on a real API server."""
+    """Compares the table of defaults with the pairs of specs that the tests use.
+
+    An end-to-end test creates these specs on a real API server.
+    """
     tried = {spelling.kind for spelling in SPELLINGS}
     table = {(kind, field) for kind, found in KINDS.items() for field in found.defaults}
     assert table - tried == {
@@ -81,7 +96,7 @@ def test_every_known_default_is_covered_by_a_sample_spec() -> None:
 
 
 def _is_written(spelling: Spelling) -> bool:
-    """True if the two specs have different revisions and the first is a valid pod spec."""
+    """Returns True if the two specs have different revisions and the first is a valid pod spec."""
     one, other = (canonical(spec) for spec in (spelling.plain, spelling.written))
     return bool(one != other) and not shape_problem(template_of(spelling.plain))
 
@@ -92,9 +107,10 @@ FIRSTS = list({each.kind: each for each in reversed(WRITTEN)}.values())
 
 @pytest.mark.parametrize("spelling", WRITTEN if FULL else FIRSTS, ids=lambda each: each.name)
 def test_default_that_is_added_or_removed_changes_only_labels(spelling: Spelling) -> None:
-    """Runs with and without a history, with one sample for each kind of default.
+    """Adds a default to a template and removes it, with and without a history: only labels of the
+    pod change.
 
-    All defaults are covered with `FULL`.
+    By default one sample for each kind of default is tested, and all with `FULL`.
     """
     found = assert_only_labels_change(tapp_with_spec(spelling.plain, replicas=1), spelling.written)
     assert_only_labels_change(found, spelling.plain)
@@ -149,7 +165,9 @@ _FIELDS = sorted(
 def test_value_other_than_the_default_always_causes_an_update(
     where: tuple[str, str], seed: int, history: bool
 ) -> None:
-    """The edit may add or remove other defaults, too."""
+    """Adds a field with another value than its default, and random defaults: the pods are
+    updated.
+    """
     spelling = next(each for each in SPELLINGS if each.kind == where)
     after = copy.deepcopy(spelling.written)
     path = spelling.name.removeprefix(_sample_of(spelling) + ".").split(".")
@@ -176,12 +194,14 @@ WRITTEN_OUT = app(
 
 
 def with_image(spec: Document, image: str) -> Document:
-    """Returns the spec with another image."""
+    """Returns the pod spec with another image of its first container."""
     return {**spec, "containers": [{**spec["containers"][0], "image": image}]}
 
 
 def test_labels_are_written_without_budget_and_while_updates_are_paused() -> None:
-    """One instance is broken here, so the budget allows no further update."""
+    """Adds defaults while updates are paused and an instance is broken: all pods get their labels
+    at once.
+    """
     found = tapp_with_spec(PLAIN, updateStrategy={"paused": True, "maxUnavailable": 1})
     found.modify(0, builders.crashing)
     found.change(template=template_of(WRITTEN_OUT))
@@ -192,7 +212,10 @@ def test_labels_are_written_without_budget_and_while_updates_are_paused() -> Non
 
 
 def test_pod_on_hold_gets_its_labels_when_the_hold_ends() -> None:
-    """There is no pending action, because the pod needs no update."""
+    """Adds defaults while a pod is on hold: it gets its labels after the hold.
+
+    There is no pending action, because the pod needs no update.
+    """
     found = tapp_with_spec(PLAIN)
     held = {"apps.tkestack.io/hold": "a match is on"}
     found.modify(1, lambda pod: _annotated(pod, held)).settle()
@@ -216,7 +239,9 @@ def _annotated(pod: Document, more: Document) -> Document:
 
 
 def test_new_image_together_with_added_defaults_is_an_update_in_place() -> None:
-    """Only that container restarts, in one instance after the other."""
+    """Changes the image and adds defaults: the containers restart in place, one instance after the
+    other.
+    """
     found = tapp_with_spec(PLAIN)
     born = found.uids()
     found.change(template=template_of(with_image(WRITTEN_OUT, "app:2")))
@@ -227,7 +252,9 @@ def test_new_image_together_with_added_defaults_is_an_update_in_place() -> None:
 
 
 def test_new_label_together_with_added_defaults_waits_for_the_budget() -> None:
-    """A label of the template is a real change of the pods."""
+    """Adds a label and defaults: a label of the template is a real change, which waits for the
+    budget.
+    """
     found = tapp_with_spec(PLAIN)
     born = running_state(found)
     found.change(template=template_of(WRITTEN_OUT, labels={"app": "web", "tier": "front"}))
@@ -236,7 +263,11 @@ def test_new_label_together_with_added_defaults_waits_for_the_budget() -> None:
 
 
 def test_running_update_in_place_continues_when_defaults_are_added() -> None:
-    """The record of the update stays. The instance is unavailable until the update ends."""
+    """Adds defaults during an update in place: the record of the update stays, and no pod is
+    replaced.
+
+    The instance is unavailable until the update ends.
+    """
     found = tapp_with_spec(PLAIN).change(template=template_of(with_image(PLAIN, "app:2")))
     found.sync()
     found.sync()
@@ -252,7 +283,9 @@ def test_running_update_in_place_continues_when_defaults_are_added() -> None:
 
 
 def test_kept_instance_keeps_its_revision_label_until_the_partition_is_lowered() -> None:
-    """Lowering the partition does not restart the instance either."""
+    """Adds defaults with a partition: the kept instance keeps its label, and gets the new one
+    without a restart.
+    """
     found = tapp_with_spec(PLAIN, updateStrategy={"partition": 1})
     before = running_state(found)
     found.change(template=template_of(WRITTEN_OUT))
@@ -266,7 +299,9 @@ def test_kept_instance_keeps_its_revision_label_until_the_partition_is_lowered()
 
 @pytest.mark.parametrize("history", [True, False], ids=["history", "no history"])
 def test_pods_with_an_image_digest_still_match_their_template(history: bool) -> None:
-    """A restart in place or a registry mirror has changed the image of the pods."""
+    """The images of pods have a digest, from a restart in place or a registry mirror: added
+    defaults change labels only.
+    """
     found = tapp_with_spec(PLAIN, history=history)
     for id in range(3):
         found.modify(id, lambda pod: {**pod, "spec": with_image(pod["spec"], f"app:1@{DIGEST}")})
@@ -318,7 +353,11 @@ def test_changed_resources_and_an_added_default_cause_no_update_with_resources_i
 
 
 def test_pull_policy_of_the_old_tag_stays_after_an_update_in_place() -> None:
-    """The pod does not have the default `Always` of the new tag, so adding it causes an update."""
+    """Updates in place to the tag `latest`, and writes out its default pull policy Always: the pods
+    are replaced.
+
+    The pod still has the default IfNotPresent of its earlier tag.
+    """
     found = tapp_with_spec(app("app:1")).change(template=template_of(app("app:latest"))).settle()
     assert found.container(0)["imagePullPolicy"] == "IfNotPresent"
     born = found.uids()
@@ -329,7 +368,10 @@ def test_pull_policy_of_the_old_tag_stays_after_an_update_in_place() -> None:
 
 
 def test_container_that_reads_its_revision_label_does_not_restart() -> None:
-    """The container reads the new revision when it starts the next time."""
+    """Adds a default while a container reads the revision label: the container does not restart.
+
+    The container reads the new revision when it starts the next time.
+    """
     field = {"fieldPath": f"metadata.labels['{_HASH}']"}
     env = [{"name": "REVISION", "valueFrom": {"fieldRef": field}}]
     assert_only_labels_change(
@@ -338,7 +380,10 @@ def test_container_that_reads_its_revision_label_does_not_restart() -> None:
 
 
 def test_default_tolerations_of_the_cluster_can_be_added_without_an_update() -> None:
-    """Other seconds than those of the cluster cause an update."""
+    """Writes out the tolerations that admission adds: only labels change.
+
+    With other seconds than those of the cluster, the pods are updated.
+    """
 
     def tolerating(seconds: int) -> Document:
         keys = ("not-ready", "unreachable")
@@ -366,7 +411,10 @@ def test_default_tolerations_of_the_cluster_can_be_added_without_an_update() -> 
 
 
 def test_emptydir_that_becomes_a_claim_causes_an_update() -> None:
-    """The template's own volume of that name no longer reaches the pod, but the pod changes."""
+    """Replaces an emptyDir by a claim template of the same name: the pods are updated.
+
+    The edit only removes the volume from the template, but the pods change.
+    """
     mounts = [{"name": "data", "mountPath": "/data"}]
     found = tapp_with_spec(
         {**app(volumeMounts=mounts), "volumes": [{"name": "data", "emptyDir": {}}]}
@@ -380,7 +428,10 @@ def test_emptydir_that_becomes_a_claim_causes_an_update() -> None:
 
 @pytest.mark.parametrize("value", [0, 1, "x", True, [], [[]], [1], {"a": 1}, None], ids=repr)
 def test_values_of_a_wrong_type_can_be_compared(value: Any) -> None:
-    """The API server refuses such values, not the comparison."""
+    """Compares specs with a value of a wrong type in each field: the comparison raises no error.
+
+    The API server refuses such values.
+    """
     spec: Document = {"containers": [{"name": "app", "image": "app:1"}]}
     for kind in ("PodSpec", "Container"):
         for field in {**KINDS[kind].defaults, **KINDS[kind].parts, "resources": 0, "ports": 0}:

@@ -1,4 +1,4 @@
-"""Updates in place of pods with labels or annotations that somebody else has changed.
+"""Tests updates in place of pods with labels or annotations that somebody else has changed.
 
 An update writes only the keys whose value in the template has changed since the pod's revision.
 """
@@ -19,17 +19,25 @@ NOTE = {"note": "first"}
 
 
 def template_with_role(image: str = "nginx:1", **parts: Any) -> Document:
-    """Returns a template with a label `role` and an annotation `note` by default."""
+    """Returns a template with this image; by default it has a label `role` and an annotation
+    `note`.
+    """
     return template(image, **{"labels": ROLE, "annotations": NOTE, **parts})
 
 
 def tapp_with_role(history: bool = True, **spec: Any) -> World:
-    """Returns a settled TApp of one instance with such a template."""
+    """Returns a TApp with one instance of such a template, after it has settled.
+
+    `history` is True if there are ControllerRevisions.
+    """
     return World(tapp(**{"template": template_with_role(), **spec}), history=history).settle()
 
 
 def write_by_hand(world: World, id: int = 0, **parts: dict[str, str | None]) -> World:
-    """Changes labels or annotations of a pod by hand, then syncs twice; None removes a key."""
+    """Sets labels or annotations of a pod as a user does, then runs two syncs; returns the world.
+
+    `parts` has the keys `labels` and `annotations`; a text that is None removes its key.
+    """
 
     def edited(pod: Document) -> Document:
         for part, entries in parts.items():
@@ -45,7 +53,7 @@ def write_by_hand(world: World, id: int = 0, **parts: dict[str, str | None]) -> 
 
 
 def with_managed_fields(pod: Document, parts: dict[str, dict[str, str | None]]) -> Document:
-    """Returns the pod with the managed fields that the API server keeps after the edit."""
+    """Returns the pod with the managed fields that the API server would keep after such an edit."""
     ours = {"f:metadata": {"f:labels": {f"f:{HASH}": {}}}}
     fields = {
         f"f:{part}": {f"f:{key}": {} for key, text in entries.items() if text is not None}
@@ -60,7 +68,10 @@ def with_managed_fields(pod: Document, parts: dict[str, dict[str, str | None]]) 
 
 
 def author_keys(world: World, part: str, id: int = 0) -> dict[str, str]:
-    """Returns those labels or annotations of a pod that come from the template or the test."""
+    """Returns the labels or annotations of a pod that come from its template or from the test.
+
+    `part` is `labels` or `annotations`.
+    """
     found = world.pod(id)["metadata"][part]
     return {key: text for key, text in found.items() if key in {"app", "role", "note", "new"}}
 
@@ -75,7 +86,10 @@ TEMPLATES: dict[str, Document] = {
 
 @pytest.mark.parametrize("name", TEMPLATES)
 def test_keys_that_somebody_changed_stay_after_an_update_in_place(name: str) -> None:
-    """A program that labels its pod as the master keeps its traffic."""
+    """Changes a label and an annotation of a pod by hand, and then updates the pod: both stay.
+
+    A program that labels its pod as the master keeps its traffic.
+    """
     world = write_by_hand(tapp_with_role(), labels={"role": "master"}, annotations={"note": "mine"})
     uids = world.uids()
     world.change(template=TEMPLATES[name]).settle()
@@ -89,7 +103,11 @@ def test_keys_that_somebody_changed_stay_after_an_update_in_place(name: str) -> 
 
 @pytest.mark.parametrize("name", TEMPLATES)
 def test_keys_that_somebody_removed_stay_removed_after_an_update_in_place(name: str) -> None:
-    """Removing a label is the usual way to take a pod out of a Service."""
+    """Removes a label and an annotation of a pod by hand, and then updates the pod: both stay
+    removed.
+
+    Removing a label is the usual way to take a pod out of a Service.
+    """
     world = write_by_hand(tapp_with_role(), labels={"role": None}, annotations={"note": None})
     world.change(template=TEMPLATES[name]).settle()
     assert author_keys(world, "labels") == {"app": "web"}
@@ -147,7 +165,10 @@ def test_rollback_writes_only_keys_that_differ_between_the_templates() -> None:
 
 
 def test_labels_of_the_service_are_always_written() -> None:
-    """The service finds the revision of a pod by them."""
+    """Changes a label that the service sets by hand: the next update restores it.
+
+    The service finds the revision of a pod by its labels.
+    """
     world = tapp_with_role()
     revision = world.pod(0)["metadata"]["labels"][HASH]
     write_by_hand(world, labels={"apps.kubernetes.io/pod-index": "7"})
@@ -174,7 +195,10 @@ def test_changed_label_stays_with_every_update_strategy(strategy: Document) -> N
 
 
 def test_changed_label_stays_after_a_restart_in_place() -> None:
-    """The restart is requested by the pod's annotation, and the revision stays the same."""
+    """Requests a restart of a pod whose label was changed by hand: the label stays.
+
+    The restart is requested by the pod's annotation, and the revision stays the same.
+    """
     world = write_by_hand(tapp_with_role(), labels={"role": "master"})
     world.modify(0, with_digest)
     write_by_hand(world, annotations={"apps.tkestack.io/restart-instance": "now"})
@@ -183,7 +207,11 @@ def test_changed_label_stays_after_a_restart_in_place() -> None:
 
 
 def test_container_that_reads_a_changed_label_does_not_restart() -> None:
-    """The container read `master` when it started, and the pod keeps that value."""
+    """Updates the metadata of a pod whose container reads a label that was changed by hand: it does
+    not restart.
+
+    The pod keeps the value of the label.
+    """
     field = {"fieldRef": {"fieldPath": "metadata.labels['role']"}}
     reading = {"env": [{"name": "ROLE", "valueFrom": field}]}
     world = write_by_hand(
@@ -214,14 +242,21 @@ def test_labels_are_compared_after_placeholders_are_filled_in() -> None:
 
 
 def test_managed_fields_show_changed_keys_without_a_history() -> None:
-    """Metacontroller's last-applied annotation already contains the edit."""
+    """Without a history, an update keeps a changed label, which managed fields show.
+
+    Metacontroller's last-applied annotation already contains the edit.
+    """
     world = write_by_hand(tapp_with_role(history=False), labels={"role": "master"})
     world.change(template=template_with_role("nginx:2", labels={**ROLE, "app": "shop"})).settle()
     assert author_keys(world, "labels") == {"app": "shop", "role": "master"}
 
 
 def test_changed_key_stays_without_a_history_although_the_template_changes_it() -> None:
-    """Without a recorded revision, the service cannot know that the template changed the key."""
+    """Without a history, an update keeps a changed label even if the template has a new value for
+    it.
+
+    Without a recorded revision, the service cannot know that the template changed the key.
+    """
     world = write_by_hand(tapp_with_role(history=False), labels={"role": "master"})
     world.change(
         template=template_with_role("nginx:2", labels={**ROLE, "role": "standby"})
@@ -231,7 +266,10 @@ def test_changed_key_stays_without_a_history_although_the_template_changes_it() 
 
 
 def test_template_overwrites_changed_keys_without_history_and_managed_fields() -> None:
-    """Without both, the service cannot know that somebody changed the key."""
+    """Without a history and managed fields, an update overwrites a changed label.
+
+    Without both, the service cannot know that somebody changed the key.
+    """
     world = write_by_hand(tapp_with_role(history=False), labels={"role": "master"})
     world.modify(0, lambda pod: with_meta(pod, managedFields=[]))
     world.change(template=template_with_role("nginx:2", labels={**ROLE, "app": "shop"})).settle()
@@ -239,7 +277,10 @@ def test_template_overwrites_changed_keys_without_history_and_managed_fields() -
 
 
 def test_changed_key_stays_without_a_history_if_the_edit_is_new() -> None:
-    """Metacontroller's last-applied annotation still has the value of the template."""
+    """Without a history, an update keeps a label that was changed since the last sync.
+
+    Metacontroller's last-applied annotation still has the value of the template.
+    """
     world = tapp_with_role(history=False)
     labels = {**world.pod(0)["metadata"]["labels"], "role": "master"}
     world.modify(0, lambda pod: with_meta(pod, labels=labels))
@@ -251,7 +292,10 @@ def test_changed_key_stays_without_a_history_if_the_edit_is_new() -> None:
 
 
 def test_condition_names_instances_and_keys_that_somebody_changed() -> None:
-    """The pods are Ready, and the TApp is not Degraded."""
+    """Changes metadata of two pods by hand: a harmless condition names instances, keys and values.
+
+    The pods are Ready, and the TApp is not Degraded.
+    """
     world = tapp_with_role(replicas=3)
     write_by_hand(world, 0, labels={"role": "master"})
     write_by_hand(world, 2, labels={"role": None}, annotations={"note": "n" * 500})

@@ -1,4 +1,6 @@
-"""podManagementPolicy OrderedReady: the order of creations and deletions, and its exceptions."""
+"""Tests podManagementPolicy OrderedReady: the order of creations and deletions, and its
+exceptions.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -19,7 +21,9 @@ NEW = template("nginx:2", container={"command": ["run"]})
 
 
 def ordered_tapp(**spec: Any) -> World:
-    """Returns a settled TApp with podManagementPolicy OrderedReady."""
+    """Returns a TApp with podManagementPolicy OrderedReady, after it has settled; `spec` has
+    further fields.
+    """
     return settled(**{**ORDERED, **spec})
 
 
@@ -28,7 +32,9 @@ def unready(pod: Document) -> Document:
 
 
 def writes_until_settled(world: World) -> list[str]:
-    """Returns the writes of pods until nothing is left to do, a line for each sync that writes."""
+    """Runs syncs until nothing is left to do; returns a line with the writes of pods for each sync
+    that writes.
+    """
     lines = []
     for _ in range(60):
         world.sync()
@@ -97,7 +103,9 @@ def test_unknown_policy_is_refused_with_its_field_path() -> None:
 
 
 def without_pods(world: World, *ids: int) -> World:
-    """Removes the pods of these instances, as if somebody had deleted them."""
+    """Removes the pods of these instances, as if somebody had deleted them, and returns the
+    world.
+    """
     for id in ids:
         del world.pods[f"web-{id}"]
     return world
@@ -162,7 +170,11 @@ def test_kills_are_not_ordered_and_starts_are_ordered() -> None:
 
 
 def test_instance_that_cannot_be_created_delays_higher_instances() -> None:
-    """The others may depend on it, so its template has to be corrected."""
+    """Instance 1 has an unknown template: instance 2 is not created before the template is
+    corrected.
+
+    Higher instances may depend on it. If instance 1 is killed, instance 2 does not wait.
+    """
     world = World(tapp(replicas=3, templates={"1": "typo"}, **ORDERED)).settle()
     assert world.decisions() == {0: UP_TO_DATE, 1: "Absent/TemplateNotFound", 2: CREATES_LATER}
     status = world.parent["status"]
@@ -184,7 +196,10 @@ def test_next_pod_waits_for_min_ready_seconds_of_the_previous_one() -> None:
 
 
 def test_scale_down_does_not_wait_for_broken_pods_that_will_be_deleted() -> None:
-    """A StatefulSet waits forever if two of them are broken."""
+    """Scales down while three surplus pods are broken: all are deleted in their order.
+
+    A StatefulSet waits forever if two of them are broken.
+    """
     world = ordered_tapp(replicas=5).change(replicas=1)
     for id in (1, 2, 4):
         world.modify(id, crashing)
@@ -205,7 +220,10 @@ def test_pod_that_somebody_deleted_does_not_wait_for_its_turn() -> None:
 
 
 def test_pod_on_hold_delays_deletions_of_lower_instances_and_no_creation() -> None:
-    """The order is kept, and a pod on hold that is available delays no creation."""
+    """Scales down while the highest instance is on hold: the next lower one waits for it.
+
+    An available pod on hold delays no creation.
+    """
 
     def held(pod: Document) -> Document:
         return with_meta(pod, annotations={HOLD: "match 7", **pod["metadata"]["annotations"]})
@@ -227,7 +245,11 @@ def test_pod_on_hold_delays_deletions_of_lower_instances_and_no_creation() -> No
 def test_broken_instances_are_updated_together_to_the_template_that_repairs_them(
     body: Document,
 ) -> None:
-    """A StatefulSet waits for the broken pod forever (kubernetes/kubernetes#67250)."""
+    """Two of three instances are broken: a new template is given to both of them at once, and then
+    to the third.
+
+    A StatefulSet waits for the broken pod forever (kubernetes/kubernetes#67250).
+    """
     world = ordered_tapp(replicas=3).modify(0, crashing).modify(2, crashing).change(template=body)
     verdict = "UpdateInPlace/TemplateChanged" if body is not NEW else "Recreate/TemplateChanged"
     assert world.decisions() == {0: verdict, 1: "Keep/WaitingForBudget", 2: verdict}
@@ -287,7 +309,11 @@ def test_update_in_the_same_sync_delays_creations_and_deletions() -> None:
 
 
 def test_creation_waits_for_the_second_sync_of_a_new_spec_during_a_rollout() -> None:
-    """A stale cache may show a pod as available that the last sync has deleted."""
+    """Changes the spec during a rollout and adds an instance: its pod is created in the second
+    sync.
+
+    A stale cache may show a pod as available that the last sync has deleted.
+    """
     world = ordered_tapp(replicas=3).change(template=NEW)
     world.sync()
     stale = ordered_tapp(replicas=3)

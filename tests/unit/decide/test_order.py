@@ -1,4 +1,6 @@
-"""The order in which a rollout updates instances: by group, then by priority, then by number."""
+"""Tests the order in which a rollout updates instances: by group, then by priority, then by
+number.
+"""
 
 from typing import Any
 
@@ -12,13 +14,17 @@ PRIORITY = "apps.tkestack.io/update-priority"
 
 
 def with_priority(text: Any, image: str = "nginx:2") -> Document:
-    """Returns a template that sets the update priority of its instances."""
+    """Returns a template with this image whose annotation sets the update priority of its
+    instances.
+    """
     body = template(image)
     return {**body, "metadata": {**body.get("metadata", {}), "annotations": {PRIORITY: text}}}
 
 
 def update_order(world: World) -> list[int]:
-    """Returns the instances in the order in which a rollout updates them, one at a time."""
+    """Plays a rollout with a budget of one; returns the instances in the order in which they are
+    updated.
+    """
     done: list[int] = []
     for _ in range(40):
         plan = world.hook.answer("/plan", world.request())["instances"]
@@ -33,7 +39,10 @@ def update_order(world: World) -> list[int]:
 
 
 def about_to_roll_out(replicas: int = 4, pods: dict[int, str] | None = None, **spec: Any) -> World:
-    """Returns a TApp whose rollout of all instances is about to start."""
+    """Returns a TApp whose rollout of all instances is about to start.
+
+    `pods` maps instance numbers to the update priorities of their pods; None for none.
+    """
     world = settled(replicas=replicas)
     for id, text in (pods or {}).items():
         world.modify(id, annotated(PRIORITY, text))

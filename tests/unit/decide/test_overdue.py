@@ -1,4 +1,4 @@
-"""Deletions that do not end: the condition names the object, the cause and the time."""
+"""Tests deletions that do not end: the condition names the object, the cause and the time."""
 
 import json
 from collections.abc import Callable
@@ -111,7 +111,9 @@ def test_condition_names_the_finalizers_or_the_node_that_prevent_the_deletion(
     "moved", [False, True], ids=["without forceDeletePod", "with forceDeletePod"]
 )
 def test_tapp_stays_degraded_after_the_pod_on_a_lost_node_was_deleted(moved: bool) -> None:
-    """The taint manager deletes the pod after five minutes. Its node cannot stop it."""
+    """The taint manager deletes a pod whose node cannot stop it: the TApp is Degraded, also an hour
+    later.
+    """
     world = settled(replicas=3, forceDeletePod=moved).modify(
         1, lambda pod: not_ready(pod, NOW - 60)
     )
@@ -125,7 +127,11 @@ def test_tapp_stays_degraded_after_the_pod_on_a_lost_node_was_deleted(moved: boo
 @pytest.mark.parametrize("path", ["/sync", "/finalize"])
 @pytest.mark.parametrize("kind", ["pods", "claims"])
 def test_response_does_not_depend_on_the_order_of_the_children(kind: str, path: str) -> None:
-    """Otherwise two syncs of the same objects would write two statuses in turn."""
+    """Many pods or claims are overdue for several causes: the response is the same in any order of
+    the children.
+
+    Otherwise two syncs of the same objects would write two statuses in turn.
+    """
     claims = {"whenDeleted": "Delete"}
     world = settled(
         replicas=12,

@@ -1,4 +1,7 @@
-"""`updateStrategy.partition`: which instances are kept, at which revision, and for how long."""
+"""Tests `updateStrategy.partition`: which instances are kept, at which revision, and for how long.
+
+A test plays steps: functions that change a world.
+"""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -22,12 +25,14 @@ def web_template(tag: object, **more: Any) -> Document:
 
 
 def tapp_at_web_1(replicas: int = 6, **spec: Any) -> World:
-    """Returns a settled TApp whose instances run `web:1`."""
+    """Returns a TApp whose instances run the image `web:1`, after it has settled."""
     return World(tapp(replicas=replicas, template=web_template(1), **spec), history=True).settle()
 
 
 def image_tags(found: World) -> str:
-    """Returns the image tag of each instance, such as `2211`; `-` for an instance without a pod."""
+    """Returns the last part of each instance's image in one text, such as `2211`; `-` if it has no
+    pod.
+    """
     replicas = found.parent["spec"]["replicas"]
     there = [f"web-{id}" in found.pods for id in range(replicas)]
     return "".join(
@@ -37,7 +42,11 @@ def image_tags(found: World) -> str:
 
 
 def roll_out(tag: object, partition: Any = None, **strategy: Any) -> Step:
-    """Returns a step that changes the image and fields of the strategy, and then settles."""
+    """Returns a step that changes the image to `web:TAG` and fields of the update strategy, and
+    then settles.
+
+    A partition of None leaves the field as it is.
+    """
 
     def change(found: World) -> None:
         before = found.parent["spec"].get("updateStrategy") or {}
@@ -50,7 +59,10 @@ def roll_out(tag: object, partition: Any = None, **strategy: Any) -> Step:
 
 
 def set_partition(value: Any, **strategy: Any) -> Step:
-    """Returns a step that changes or removes the partition, and then settles."""
+    """Returns a step that sets the partition and fields of the update strategy, and then settles.
+
+    None removes a field.
+    """
 
     def change(found: World) -> None:
         before = found.parent["spec"].get("updateStrategy") or {}
@@ -66,7 +78,7 @@ def edit(**spec: Any) -> Step:
 
 
 def lose_pods(*ids: int) -> Step:
-    """Returns a step that removes pods together with their annotations."""
+    """Returns a step that removes the pods of these instances, together with their annotations."""
 
     def change(found: World) -> None:
         for id in ids:
@@ -84,12 +96,14 @@ def set_priority(id: int, text: str) -> Step:
 
 
 def delete_revisions(found: World) -> None:
-    """Deletes all ControllerRevisions, as a user would."""
+    """Deletes all ControllerRevisions, as a user may do."""
     found.revisions.clear()
 
 
 def start_rollout(tag: object, syncs: int = 1, **strategy: Any) -> Step:
-    """Returns a step that starts a rollout and runs only `syncs` syncs of it."""
+    """Returns a step that starts a rollout to the image `web:TAG` and runs only `syncs` syncs of
+    it.
+    """
 
     def change(found: World) -> None:
         found.change(template=web_template(tag), updateStrategy=strategy)
@@ -132,7 +146,10 @@ def play(steps: Iterable[Step], **spec: Any) -> World:
 def test_partition_keeps_a_number_or_a_percentage_of_instances(
     value: Any, replicas: int, kept: int
 ) -> None:
-    """Numbers work as in a StatefulSet; percentages as in a CloneSet: rounded up, below 100%."""
+    """Rolls out with several partitions, and counts the kept instances.
+
+    Numbers work as in a StatefulSet, and percentages as in a CloneSet: rounded up, below 100%.
+    """
     found = play([roll_out(2, value)], replicas=replicas)
     assert image_tags(found) == "2" * (replicas - kept) + "1" * kept
 
@@ -154,7 +171,11 @@ def test_invalid_partition_blocks_updates_and_sets_a_condition(value: Any) -> No
 def test_partition_blocks_updates_if_its_rolling_template_does_not_exist(
     value: Any, after: str
 ) -> None:
-    """With a typo in the name, no instance was kept any more."""
+    """Mistypes the name of the rolling template during a rollout: all instances stay as they are.
+
+    With a partition of 0 there is nothing to keep, so they are updated. Once, such a typo let no
+    instance be kept any more.
+    """
     pool = {"app": web_template(1), "canary": web_template(7)}
     found = World(tapp(replicas=6, templatePool=pool, defaultTemplateName="app"), history=True)
     found.settle()
@@ -300,7 +321,7 @@ def test_kept_instances_stay_at_their_revision(steps: list[Step], expected: str)
 
 
 def tags_of_revisions(found: World) -> tuple[str, str]:
-    """Returns the image tags of `currentRevision` and `updateRevision`."""
+    """Returns the image tags of `status.currentRevision` and `status.updateRevision`."""
     named = {
         item["metadata"]["labels"][REVISION]: item["data"]["template"]["spec"]["containers"][0]
         for item in found.revisions.values()
@@ -334,7 +355,9 @@ def tags_of_revisions(found: World) -> tuple[str, str]:
 def test_status_has_current_and_update_revision_like_a_stateful_set(
     steps: list[Step], expected: tuple[str, str]
 ) -> None:
-    """A rollout is complete when both are equal."""
+    """Compares both revisions in the status after several steps; a rollout is complete when both
+    are equal.
+    """
     found = tapp_at_web_1()
     for step in steps:
         step(found)
@@ -402,7 +425,11 @@ def test_pods_stay_if_somebody_changed_or_removed_the_status(status: Document | 
 
 
 def test_upgrade_of_the_service_during_a_rollout_keeps_the_rollout_going() -> None:
-    """An earlier release kept no revisions in the status, so they are found in pods and history."""
+    """Removes the revisions from the status, as an earlier release had none: the rollout continues
+    as before.
+
+    The revisions are found in pods and in the history.
+    """
     found = tapp_at_web_1()
     start_rollout(2, 3)(found)
     before = {key: item for key, item in found.parent["status"].items() if "Revision" not in key}
@@ -419,7 +446,10 @@ def test_upgrade_of_the_service_during_a_rollout_keeps_the_rollout_going() -> No
 
 
 def test_kept_pod_without_a_recorded_revision_stays_and_is_not_recreated() -> None:
-    """A new pod would have another revision, which the partition does not allow."""
+    """Deletes the history: a kept pod stays, and after its loss the instance gets no pod.
+
+    A new pod would have another revision, which the partition does not allow.
+    """
     found = play([roll_out(2, 2), delete_revisions])
     assert image_tags(found) == "222211"
     assert condition(found.parent["status"], "Ready")["status"] == "True"  # type: ignore[index]
@@ -463,7 +493,9 @@ def test_kept_pods_stay_and_are_not_recreated_without_a_history(history: bool) -
 
 
 def test_history_keeps_revisions_of_kept_instances_beyond_its_limit() -> None:
-    """Seven rollouts each keep one more instance, so eight revisions are needed."""
+    """Rolls out seven times with a growing partition, so that eight revisions are needed: all stay
+    in the history.
+    """
     found = tapp_at_web_1(replicas=8, revisionHistoryLimit=1)
     for tag in range(2, 9):
         roll_out(tag, tag - 1)(found)
@@ -485,7 +517,7 @@ def test_new_revision_is_recorded_although_all_instances_are_kept() -> None:
 
 
 def template_with_values(tag: object) -> Document:
-    """Returns a template with a value and the instance number in its environment."""
+    """Returns a template with the image `web:TAG` that reads a value and the instance number."""
     env = [{"name": "MAP", "value": "$(tapp.values.map)"}, {"name": "N", "value": "$(tapp.index)"}]
     return web_template(tag, container={"env": env})
 
@@ -496,7 +528,9 @@ def tags_and_values(found: World) -> list[str]:
 
 
 def test_kept_instance_keeps_the_values_of_its_revision() -> None:
-    """Later changes of the values do not reach it."""
+    """Changes values after a rollout with a partition: a kept instance has its earlier values, also
+    in a new pod.
+    """
     found = World(
         tapp(replicas=4, template=template_with_values(1), defaultValues={"map": "a"}), history=True
     )
@@ -524,7 +558,11 @@ def test_kept_instance_keeps_the_values_of_its_revision() -> None:
 
 
 def test_kept_instance_gets_its_values_again_when_its_revision_is_restored() -> None:
-    """The status still names the revision while the ControllerRevision is missing."""
+    """Deletes the history and restores it later: a lost kept pod is created again with its earlier
+    values.
+
+    The status still names the revision while the ControllerRevision is missing.
+    """
     found = World(
         tapp(replicas=4, template=template_with_values(1), defaultValues={"map": "a"}), history=True
     )
@@ -655,7 +693,9 @@ _steps = st.one_of(
 @given(st.lists(_steps, max_size=14))
 @settings(max_examples=size(15, 400), deadline=None)
 def test_random_edits_never_update_a_kept_instance(steps: list[Step]) -> None:
-    """`tests.invariants` checks each response (`tests/kept.py`)."""
+    """Plays random edits and losses of pods; `tests.invariants` checks each response
+    (`tests/kept.py`).
+    """
     found = World(
         tapp(replicas=4, template=web_template(1), templatePool={"x": web_template(7)}),
         history=True,

@@ -1,4 +1,6 @@
-"""The hook `POST /pod-status` returns the status of one pod with at most one change."""
+"""Tests the hook `POST /pod-status`, which returns the status of one pod with at most one
+change.
+"""
 
 import json
 from collections.abc import Callable
@@ -21,7 +23,7 @@ RECORD = "apps.tkestack.io/in-place-update"
 
 
 def pod_with_gate(gate: str = GATE) -> Document:
-    """Returns a running pod of a TApp with an open readiness gate."""
+    """Returns a running pod of a TApp whose readiness gate of this type is open."""
     body = template(readinessGates=[{"conditionType": gate}])
     return World(tapp(replicas=1, template=body)).settle().pod(0)
 
@@ -77,7 +79,10 @@ def test_gate_without_a_condition_is_opened(gate: str) -> None:
 def test_gate_is_not_written_before_the_first_report_of_the_kubelet(
     annotations: dict[str, str],
 ) -> None:
-    """Scheduler and kubelet write the status at that moment, so a write would conflict."""
+    """Before the kubelet has reported a pod, its status is returned unchanged.
+
+    Scheduler and kubelet write the status at that moment, so a write would conflict.
+    """
     pod = annotated(without_gate(pod_with_gate()), **annotations)
     pod["status"] = {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "True"}]}
     assert response_to(pod) == {"status": pod["status"]}
@@ -153,7 +158,9 @@ UNCHANGED: dict[str, Callable[[], Any]] = {
 
 @pytest.mark.parametrize("make", UNCHANGED.values(), ids=UNCHANGED)
 def test_status_is_returned_unchanged_if_nothing_is_to_be_done(make: Callable[[], Any]) -> None:
-    """The bytes are equal, so that Metacontroller writes nothing."""
+    """Compares the response for several pods with their status, byte by byte, so that
+    Metacontroller writes nothing.
+    """
     pod = make()
     body = msgspec.json.encode(request_for(pod))
     response = Hook().post("/pod-status", body)
@@ -161,7 +168,10 @@ def test_status_is_returned_unchanged_if_nothing_is_to_be_done(make: Callable[[]
 
 
 def test_gate_of_an_orphaned_pod_is_opened() -> None:
-    """After `kubectl delete --cascade=orphan`, nothing would remove the drain annotation."""
+    """The closed gate of a pod without an owner is opened.
+
+    After `kubectl delete --cascade=orphan`, nothing would remove the drain annotation.
+    """
     pod = annotated(pod_with_gate(), drain="v1-next")
     closed = {**pod, "status": response_to(pod)["status"]}
     assert response_to(closed)["status"] == closed["status"]
@@ -189,7 +199,11 @@ def test_gate_stays_closed_until_all_containers_are_ready() -> None:
 def with_update_record(
     pod: Document, *, seen: int, replaced: bool, message: str = "runs revision v1-before"
 ) -> Document:
-    """Returns the pod with a record of an update in place, and with this message at its gate."""
+    """Returns the pod with a record of an update in place, and with this message at its gate.
+
+    `seen` is the generation that the kubelet has observed, and `replaced` is True if the container
+    has restarted.
+    """
     item = pod["status"]["containerStatuses"][0]
     was = {"id": "containerd://old" if replaced else item["containerID"], "image": "nginx:0"}
     item = item if replaced else {**item, "image": "nginx:0", "imageID": "sha256:0"}
@@ -221,7 +235,11 @@ def revision(pod: Document) -> str:
 def test_open_gate_stays_open_after_an_update_with_any_message(
     message: Callable[[], str], seen: int
 ) -> None:
-    """This holds although the kubelet has not observed a later change, such as a resize."""
+    """The containers have restarted for the update: the open gate stays open, with any earlier
+    message.
+
+    This holds although the kubelet has not observed a later change, such as a resize.
+    """
     pod = with_update_record(pod_with_gate(), seen=seen, replaced=True, message=message())
     assert response_to(pod)["status"] == pod["status"]
 
@@ -231,7 +249,9 @@ def test_open_gate_stays_open_after_an_update_with_any_message(
 def test_open_gate_is_closed_for_an_update_with_any_message(
     message: Callable[[], str], seen: int
 ) -> None:
-    """The status shows that containers with the old image still run."""
+    """Containers with the old image still run: the open gate is closed, with any earlier
+    message.
+    """
     pod = with_update_record(pod_with_gate(), seen=seen, replaced=False, message=message())
     closed = gate_of(response_to(pod)["status"])
     assert closed["status"] == "False"
@@ -249,7 +269,11 @@ STARTUP = {"tcpSocket": {"port": 80}, "periodSeconds": 10}
 def test_gate_opens_after_the_startup_probe_of_a_restarted_container_has_had_time_to_run(
     restarts: int, opens_after: int | None
 ) -> None:
-    """ContainersReady may still be True because of the previous container."""
+    """After an update, the gate of a restarted container with a startup probe opens 12 seconds
+    later.
+
+    ContainersReady may still be True because of the previous container.
+    """
     probes = {"startupProbe": STARTUP, "readinessProbe": {**STARTUP, "periodSeconds": 1}}
     body = template(readinessGates=[{"conditionType": GATE}], container=probes)
     pod = World(tapp(replicas=1, template=body)).settle().pod(0)
@@ -319,7 +343,9 @@ HOOK = Hook()
 
 @given(VALUES, st.sampled_from(["metadata", "spec", "status", "labels", "conditions", "gates"]))
 def test_random_pods_get_a_complete_status_or_an_error(value: Any, where: str) -> None:
-    """The hook never fails internally, and never returns a status with fewer fields than before."""
+    """Puts random values into a pod: the hook never fails internally, and never returns a status
+    with fewer fields.
+    """
     pod = annotated(pod_with_gate(), drain="v1-next")
     if where == "labels":
         pod["metadata"] = {**pod["metadata"], "labels": value}

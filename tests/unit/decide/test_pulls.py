@@ -1,6 +1,7 @@
-"""Pulling images before an update: decisions and messages.
+"""Tests decisions and messages about pulling images before an update.
 
-docs/in-place.md, "Pull the image first", has the rules.
+A *puller* is a short-lived pod that makes the kubelet of a node pull images. docs/in-place.md,
+"Pull the image first", has the rules.
 """
 
 import copy
@@ -34,14 +35,20 @@ OWN = "example.com/pause:1"
 
 
 def waiting(pod: Document, reason: str, message: str) -> Document:
-    """Returns the puller pod on its node, with a container that waits for this reason."""
+    """Returns the puller pod on its node, whose container waits for this reason with this
+    message.
+    """
     state = {"waiting": {"reason": reason, "message": message}}
     status = {"name": "wait", "image": "", "imageID": "", "restartCount": 0, "state": state}
     return {**pod, "status": {"phase": "Pending", "containerStatuses": [status]}}
 
 
 def puller_waits(reason: str, message: str, image: str = "nginx:2") -> World:
-    """Returns a TApp whose update has waited 31 seconds for a puller with this reason."""
+    """Returns a TApp whose update has waited 31 seconds for a puller whose container waits for this
+    reason.
+
+    `image` is the new image of the TApp.
+    """
     world = settled(replicas=1, updateStrategy=FIRST)
     world.hook = Hook(puller_image=OWN)
     world.change(template=template(image)).sync()
@@ -115,10 +122,11 @@ ODD_TIMES = {
 
 @pytest.mark.parametrize("time", ODD_TIMES.values(), ids=ODD_TIMES)
 def test_update_goes_on_without_its_puller_for_any_age_of_another_puller(time: str | None) -> None:
-    """A missing puller is waited for while a young puller may still use its resources.
+    """The puller of an update is gone, and another puller is being deleted on a lost node: the
+    update continues.
 
-    The other puller is being deleted on a lost node, so it never goes. Its age must not be computed
-    from its creationTimestamp, which comes from another clock.
+    A missing puller is waited for while a young puller may still use its resources. The age of the
+    other puller must not be computed from its creationTimestamp, which comes from another clock.
     """
     world = settled(replicas=1, updateStrategy=FIRST).change(template=template("nginx:2"))
     world.sync()

@@ -1,4 +1,4 @@
-"""`resources: InPlace`: changed resources of a template are given to running pods."""
+"""Tests `resources: InPlace`: changed resources of a template are given to running pods."""
 
 from typing import Any
 
@@ -250,7 +250,9 @@ def test_resize_uses_the_budget_until_it_is_done(restarts: bool) -> None:
 
 
 def test_running_resize_uses_the_budget_after_a_further_change_of_the_resources() -> None:
-    """The kubelet of instance 2 still works on its resize, so no other pod is resized."""
+    """Changes the resources again while the kubelet works on a resize of instance 2: no other pod
+    is resized.
+    """
     world = tapp_with_resizing(replicas=3)
     world.modify(
         2, lambda pod: with_reported_resources(with_resources(pod, MORE), LESS, InProgress="")
@@ -293,9 +295,10 @@ def test_condition_names_pods_that_are_not_resized_for_a_minute() -> None:
 
 
 def test_pod_is_replaced_if_the_api_server_refuses_its_resize_for_long() -> None:
-    """Since Kubernetes 1.36 the API server refuses requests for more than the node has.
+    """A requested resize is not accepted within 25 seconds of syncs: the pod is replaced.
 
-    An hour without a sync does not count as a refusal for an hour.
+    Since Kubernetes 1.36 the API server refuses requests for more than the node has. An hour
+    without a sync does not count as a refusal for an hour.
     """
     world = tapp_with_resizing().change(template=template_with_resources(MORE))
     world.sync()
@@ -383,7 +386,11 @@ def test_pod_on_hold_is_resized_when_the_hold_is_removed() -> None:
 
 
 def test_hold_label_is_written_while_the_api_server_refuses_a_resize() -> None:
-    """A program that waits for the label would otherwise wait until its pod is replaced."""
+    """Sets a hold on a pod whose resize is not accepted: the label is written, and the resize is
+    still requested.
+
+    A program that waits for the label would otherwise wait until its pod is replaced.
+    """
     world = tapp_with_resizing().change(template=template_with_resources(MORE))
     world.sync()
     began = world.parent["status"]["resizing"]
@@ -398,6 +405,6 @@ def test_hold_label_is_written_while_the_api_server_refuses_a_resize() -> None:
 
 
 def requested_resizes(world: World) -> list[Any]:
-    """Returns the resizes that a sync requests."""
+    """Returns the PATCHes with which the next sync requests resizes."""
     asked = Request(as_sent(world.request()), TApp, Memo(1 << 24))
     return patches(make_plan(world_of(asked), Options(resize=True), world.hook.now))

@@ -1,4 +1,4 @@
-"""Containers that read their resources from the environment, and resizes of their pods.
+"""Tests containers that read their resources from the environment, and resizes of their pods.
 
 A process keeps the environment that it was started with. So a container whose template changes the
 value of a `resourceFieldRef` is restarted after the kubelet has resized its pod.
@@ -26,33 +26,47 @@ SIDECAR = {"name": "proxy", "image": "proxy:1"}
 
 
 def env_with_resource(resource: str = "requests.cpu", **reference: Any) -> Document:
-    """Returns container fields with an environment variable that reads a resource."""
+    """Returns fields of a container with an environment variable that reads this resource.
+
+    `reference` has further fields of the `resourceFieldRef`.
+    """
     found = {"resource": resource, **reference}
     return {"env": [{"name": "SIZE", "valueFrom": {"resourceFieldRef": found}}]}
 
 
 def reading_template(resources: Document, **container: Any) -> Document:
-    """Returns a template with these resources whose container reads its CPU requests by default."""
+    """Returns a template with these resources whose container reads its CPU requests.
+
+    `container` has fields of the container that replace the environment variable.
+    """
     return template(
         "web:1", container={"resources": resources, **(container or env_with_resource())}
     )
 
 
 def reported(world: World, resources: Document, **conditions: str) -> World:
-    """Sets the resources and the image digest that the kubelet reports."""
+    """Sets the resources and the image digest that the kubelet reports for the pod, and returns the
+    world.
+    """
     return world.modify(
         0, lambda pod: with_digest(with_reported_resources(pod, resources, **conditions))
     )
 
 
 def resized(world: World, resources: Document) -> World:
-    """Resizes the pod: the API server accepts the resources, and the kubelet reports them."""
+    """Resizes the pod: the API server accepts the resources, and the kubelet reports them; returns
+    the world.
+    """
     world.modify(0, lambda pod: with_resources(pod, resources))
     return reported(world, resources)
 
 
 def test_container_that_reads_its_resources_restarts_in_place_after_the_resize() -> None:
-    """The plan announces the restart before the resize starts."""
+    """Changes the resources of a container that reads them: after the resize, the container
+    restarts.
+
+    The plan announces the restart before the resize starts.
+    """
     world = reported(tapp_with_resizing(reading_template(LESS)), LESS)
     world.change(template=reading_template(MORE))
     assert decision(world) == (
@@ -72,7 +86,10 @@ def test_container_that_reads_its_resources_restarts_in_place_after_the_resize()
 
 
 def test_container_does_not_restart_while_the_resize_is_deferred() -> None:
-    """Until the resize is done, the container would only read its old value again."""
+    """The kubelet defers the resize: the container restarts only after the resize.
+
+    Until the resize is done, the container would only read its old value again.
+    """
     world = reported(tapp_with_resizing(reading_template(LESS)), LESS)
     world.change(template=reading_template(MORE))
     world.modify(0, lambda pod: with_resources(pod, MORE))
@@ -126,7 +143,10 @@ CASES: dict[str, tuple[Document, Document, Document, bool]] = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_container_restarts_only_if_a_value_that_it_reads_changes(name: str) -> None:
-    """A restart uses the budget, so no container restarts without a reason or twice."""
+    """Compares several references to resources: a restart follows only if the read value changes.
+
+    A restart uses the budget, so no container restarts without a reason or twice.
+    """
     container, before, after, restarts = CASES[name]
     world = reported(tapp_with_resizing(reading_template(before, **container)), before)
     world.change(template=reading_template(after, **container))
@@ -138,7 +158,9 @@ def test_container_restarts_only_if_a_value_that_it_reads_changes(name: str) -> 
 
 @pytest.mark.parametrize("sidecar", [False, True], ids=["container", "native sidecar"])
 def test_container_that_reads_the_resources_of_another_one_restarts(sidecar: bool) -> None:
-    """The container that is resized does not restart."""
+    """A sidecar reads the resources of the app: after the resize of the app, the sidecar restarts,
+    and not the app.
+    """
     reader = {**SIDECAR, **env_with_resource(containerName="app")}
     beside: Document = {"sidecars": [reader]}
     if sidecar:
@@ -156,14 +178,16 @@ def test_container_that_reads_the_resources_of_another_one_restarts(sidecar: boo
 
 
 def with_first_resources(pod: Document, resources: Document) -> Document:
-    """Returns the pod with these resources of its first container."""
+    """Returns the pod with these resources of its first container in its spec."""
     first, *others = pod["spec"]["containers"]
     containers = [{**first, "resources": resources}, *others]
     return {**pod, "spec": {**pod["spec"], "containers": containers}}
 
 
 def reported_for_both(world: World, resources: Document) -> World:
-    """Sets the resources and image digests that the kubelet reports for two containers."""
+    """Sets the resources and image digests that the kubelet reports for two containers; returns the
+    world.
+    """
 
     def found(pod: Document) -> Document:
         status = dict(pod["status"])
@@ -182,7 +206,7 @@ def reported_for_both(world: World, resources: Document) -> World:
 
 
 def test_no_container_restarts_with_resources_ignore() -> None:
-    """With `Ignore`, the resources of the template reach only new pods."""
+    """With `Ignore`, changed resources of the template reach only new pods, so nothing restarts."""
     strategy = {"inPlaceUpdateStrategy": {"resources": "Ignore"}}
     world = settled(template=reading_template(LESS), updateStrategy=strategy)
     world.change(template=reading_template(MORE))
@@ -190,7 +214,9 @@ def test_no_container_restarts_with_resources_ignore() -> None:
 
 
 def test_container_with_resources_in_a_volume_does_not_restart() -> None:
-    """The kubelet updates the files of a downward API volume."""
+    """A container reads its resources from a downward API volume, whose files the kubelet updates:
+    it does not restart.
+    """
     reference = {"resource": "requests.cpu", "containerName": "app"}
     files = {"items": [{"path": "cpu", "resourceFieldRef": reference}]}
     volumes = [{"name": "info", "downwardAPI": files}]
@@ -206,7 +232,10 @@ def test_container_with_resources_in_a_volume_does_not_restart() -> None:
 
 
 def test_no_container_restarts_when_a_resize_by_somebody_else_is_reverted() -> None:
-    """The process was started with the template's value, and has never read another one."""
+    """Somebody has resized a pod, and the service reverts that: no container restarts.
+
+    The process was started with the template's value, and has never read another one.
+    """
     world = reported(tapp_with_resizing(reading_template(LESS)), LESS)
     resized(world, MORE)
     assert "to read its new" not in decision(world)
@@ -229,7 +258,9 @@ def test_no_container_restarts_when_a_resize_by_somebody_else_is_reverted() -> N
 def test_values_are_rounded_up_to_whole_units_as_the_kubelet_does(
     resource: str, divisor: str, expected: str
 ) -> None:
-    """The kubelet's function is ExtractContainerResourceValue."""
+    """Computes values of `resourceFieldRef` with several divisors, like the kubelet's
+    ExtractContainerResourceValue.
+    """
     limits = {"cpu": "1500m", "memory": "1Gi"}
     more = {"divisor": divisor} if divisor else {}
     container = {

@@ -1,4 +1,6 @@
-"""Resizes that restart a container: the pod first leaves its Services, and uses the budget."""
+"""Tests resizes that restart a container: the pod first leaves its Services, and uses the
+budget.
+"""
 
 from typing import Any
 
@@ -40,13 +42,21 @@ def tapp_with_gate(body: Document | None = None, grace: int = GRACE, **more: Any
 def decorator_and_kubelet(
     world: World, resources: Document = LESS, id: int = 0, **conditions: str
 ) -> None:
-    """Runs the pod-status hook, then sets Ready and the resources that the kubelet reports."""
+    """Runs the pod-status hook, and then sets Ready and the resources that the kubelet reports for
+    an instance.
+
+    `conditions` adds conditions of a resize, such as `Pending="Deferred"`.
+    """
     world.pod_status()
     world.modify(id, lambda pod: with_reported_resources(running(pod), resources, **conditions))
 
 
 def out_of_services(world: World) -> World:
-    """Brings instance 0 to the point where its grace period outside the Services has ended."""
+    """Changes the resources and waits until the grace period of instance 0 outside its Services has
+    ended.
+
+    Returns the world.
+    """
     world.change(template=gated_template(MORE)).sync()
     decorator_and_kubelet(world)
     world.hook.now += GRACE + 2
@@ -63,7 +73,9 @@ def gate_status(world: World) -> str:
 
 
 def test_resize_with_a_restart_happens_outside_the_services() -> None:
-    """Shows all steps: leave the Services, resize, restart, write the labels, return."""
+    """Plays all steps of such a resize: leave the Services, resize, restart, write the labels,
+    return.
+    """
     world = tapp_with_gate().change(template=gated_template(MORE))
     assert decision(world).startswith("Mark/Draining: its pod leaves its Services for 5 s, then")
     world.sync()
@@ -98,7 +110,10 @@ def test_resize_with_a_restart_happens_outside_the_services() -> None:
 
 
 def test_resize_by_somebody_else_is_reverted_outside_the_services() -> None:
-    """The revision label of the pod does not change, so only the resources show the resize."""
+    """Somebody has resized a pod: the service resizes it back, outside of its Services.
+
+    The revision label of the pod does not change, so only the resources show the resize.
+    """
     world = tapp_with_gate()
     world.modify(0, lambda pod: with_reported_resources(with_resources(pod, MORE), MORE))
     assert decision(world).startswith("Mark/Draining")
@@ -144,7 +159,11 @@ def test_pod_stays_in_its_services_without_a_restart_or_a_grace_period(
 def test_pod_returns_to_its_services_if_its_resize_does_not_start(
     pending: str, seconds: int
 ) -> None:
-    """The instance serves requests with its old resources, and a condition names it."""
+    """The kubelet defers a resize, or does not finish it for a minute: the pod returns to its
+    Services.
+
+    The instance serves requests with its old resources, and a condition names it.
+    """
     world = out_of_services(tapp_with_gate())
     world.sync()
     world.hook.now += seconds
@@ -158,7 +177,9 @@ def test_pod_returns_to_its_services_if_its_resize_does_not_start(
 
 
 def test_pending_restart_uses_the_budget_after_a_further_edit() -> None:
-    """The kubelet of instance 2 has not stopped its container yet."""
+    """Edits the template while the kubelet of instance 2 still has to restart its container: no
+    other pod is updated.
+    """
     body = template_with_resources(LESS, container={"resizePolicy": RESTART_FOR_CPU})
     world = tapp_with_resizing(body, replicas=3)
     world.modify(2, lambda pod: with_reported_resources(with_resources(pod, MORE), LESS))

@@ -1,4 +1,4 @@
-"""Changed resources of a template, without `resources: InPlace`."""
+"""Tests changed resources of a template without `resources: InPlace`."""
 
 from typing import Any
 
@@ -26,7 +26,9 @@ def template_with_resources(
 
 
 def pod_resized_by_others(resources: Document, **spec: Any) -> World:
-    """Returns a TApp whose only pod has other resources than its template, set by somebody else."""
+    """Returns a TApp whose only pod has other resources than its template, because somebody has
+    resized it.
+    """
     spec = {"template": template_with_resources(LESS), **spec}
     return (
         World(tapp(**spec), history=True)
@@ -41,7 +43,7 @@ def with_resources(pod: Document, resources: Document) -> Document:
 
 
 def decision(world: World) -> str:
-    """Returns the decision on the only instance as `Action/Reason: message`."""
+    """Returns the decision of the next sync on the only instance, as `Action/Reason: message`."""
     (found,) = world.hook.answer("/plan", world.request())["instances"]
     world.decisions()
     return f"{found['action']}/{found['reason']}: {found['message']}"
@@ -231,7 +233,10 @@ def test_invalid_resources_of_a_pod_differ_from_those_of_every_template(odd: Any
 
 @pytest.mark.parametrize("ignores", [False, True], ids=["default", "Ignore"])
 def test_changed_resources_of_an_init_container_replace_the_pod(ignores: bool) -> None:
-    """An init container has ended, so it cannot be resized."""
+    """Changes the resources of an init container: the pod is replaced, also with `Ignore`.
+
+    An init container has ended, so it cannot be resized.
+    """
     init = {"name": "init", "image": "i"}
     one, other = (template(initContainers=[{**init, "resources": each}]) for each in (LESS, MORE))
     (found,) = differences(one, other, ignores_resources=ignores)

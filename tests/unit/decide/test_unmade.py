@@ -1,4 +1,6 @@
-"""Pods stay if no pod can be created from their new template, and a condition says why."""
+"""Tests that pods stay if no pod can be created from their new template, and a condition says
+why.
+"""
 
 import json
 from typing import Any
@@ -17,7 +19,9 @@ from tests.unit.world import World, settled
 def test_pods_stay_if_the_api_server_would_refuse_their_new_template(
     wrong: Document, words: str
 ) -> None:
-    """A later valid template is rolled out."""
+    """Edits a template to an invalid one: the update is blocked, and pods stay until a valid
+    template follows.
+    """
     world = settled(replicas=2)
     before = world.uids()
     world.change(template=wrong)
@@ -31,7 +35,7 @@ def test_pods_stay_if_the_api_server_would_refuse_their_new_template(
 
 @pytest.mark.parametrize("right", VALID.values(), ids=VALID)
 def test_valid_templates_with_repeated_names_are_rolled_out(right: Document) -> None:
-    """Names have to be unique only where Kubernetes requires it."""
+    """Rolls out templates that repeat names where Kubernetes allows that."""
     world = settled(replicas=2).change(template=right)
     assert "Recreate/TemplateChanged" in all_decisions(world)
     assert blocked_message(world) == ""
@@ -41,14 +45,20 @@ CLAIMS = [claim_template("data"), claim_template("logs")]
 
 
 def with_claims() -> World:
-    """Returns a TApp of three instances with two claims each, both mounted."""
+    """Returns a TApp of three instances with two claims each, both mounted, after it has
+    settled.
+    """
     return settled(
         replicas=3, template=template_with_mounts("data", "logs"), volumeClaimTemplates=CLAIMS
     )
 
 
 def test_removed_claim_template_that_is_still_mounted_sets_the_condition() -> None:
-    """Instances with a claim stay, but a new instance could not be created."""
+    """Removes a claim template that the template mounts: a condition says so, and no pod is
+    touched.
+
+    Instances with a claim stay, but a new instance could not be created.
+    """
     world = with_claims()
     message = blocked_message(world.change(volumeClaimTemplates=CLAIMS[:1]))
     assert message == (
@@ -69,7 +79,10 @@ def test_instance_whose_claim_was_deleted_is_named_and_not_updated() -> None:
 
 
 def test_terminating_claim_counts_as_deleted() -> None:
-    """The claim disappears together with its pod, so a next pod could not be created."""
+    """The claim of an instance is being deleted: an update that mounts it is blocked.
+
+    The claim disappears together with its pod, so a next pod could not be created.
+    """
     world = with_claims().change(volumeClaimTemplates=CLAIMS[:1])
     world.claims["logs-web-1"] = terminating(world.claims["logs-web-1"])
     world.change(template=template_with_mounts("data", "logs", image="nginx:2"))
@@ -78,7 +91,9 @@ def test_terminating_claim_counts_as_deleted() -> None:
 
 
 def test_update_that_mounts_a_claim_which_never_existed_is_blocked() -> None:
-    """The update is carried out when the claim template is added."""
+    """Mounts a claim without a claim template: the update is blocked until the claim template is
+    added.
+    """
     world = settled(
         replicas=2, template=template_with_mounts("data"), volumeClaimTemplates=CLAIMS[:1]
     )
@@ -93,7 +108,7 @@ def test_update_that_mounts_a_claim_which_never_existed_is_blocked() -> None:
 
 
 def _inject(operation: str, pod: Document) -> Document:
-    """Adds a volume to every new pod, as a webhook would."""
+    """An admission policy that adds a volume to every new pod, as a webhook would."""
     spec = pod["spec"]
     if operation != "CREATE":
         return pod
@@ -112,7 +127,7 @@ def tapp_with_webhook(**spec: Any) -> World:
 
 
 def test_mount_of_a_volume_that_a_webhook_adds_is_accepted() -> None:
-    """This holds for new pods, rollouts, and lost pods."""
+    """Creates, updates and loses pods that mount a volume of a webhook: none of that is blocked."""
     world = tapp_with_webhook()
     assert all_decisions(world) == {"Create/NoPod"}
     world.settle()
@@ -133,7 +148,11 @@ def test_volume_that_was_removed_from_the_template_does_not_count_as_added_by_a_
 
 
 def test_mount_is_accepted_if_the_last_applied_annotation_was_stripped() -> None:
-    """Without the annotation, a pod does not show which volumes admission has added."""
+    """Updates pods that mount an unknown volume and have no last-applied annotation: the update is
+    not blocked.
+
+    Without the annotation, a pod does not show which volumes admission has added.
+    """
     world = World(
         tapp(replicas=2, template=template_with_mounts("logs")), policies=(_inject,), strip=True
     )
@@ -156,7 +175,7 @@ def test_recorded_template_shows_which_volumes_admission_added_to_stripped_pods(
     ids=["null", "number", "string", "strings", "object", "objects", "lists"],
 )
 def test_template_fields_of_a_wrong_type_are_left_to_the_api_server(odd: Any) -> None:
-    """This holds for the template and for the last-applied annotation."""
+    """A template or a last-applied annotation has fields of wrong types: the checks ignore them."""
     container = {"volumeMounts": odd, "volumeDevices": odd, "ports": odd, "resizePolicy": odd}
     made = template(container=container, schedulingGates=odd, securityContext={"sysctls": odd})
     assert World(tapp(template=made)).decisions() == {0: "Create/NoPod"}
@@ -167,13 +186,17 @@ def test_template_fields_of_a_wrong_type_are_left_to_the_api_server(odd: Any) ->
 
 
 def with_last_applied(pod: Document, spec: Document) -> Document:
-    """Returns the pod's annotations with a last-applied annotation of this spec."""
+    """Returns the pod's annotations with a last-applied annotation that has this spec."""
     applied = {"metadata": {"name": pod["metadata"]["name"]}, "spec": spec}
     return {**pod["metadata"]["annotations"], LAST_APPLIED: json.dumps(applied)}
 
 
 def test_new_instance_with_an_unknown_mount_is_tried_before_it_is_named() -> None:
-    """Nothing can be lost, and the API server may accept the pod."""
+    """Creates a TApp that mounts an unknown volume: the condition follows after a refusal by the
+    API server.
+
+    Nothing can be lost, and the API server may accept the pod.
+    """
     world = World(tapp(replicas=1, template=template_with_mounts("logs")))
     assert blocked_message(world) == ""
     world.pods.clear()
@@ -181,7 +204,10 @@ def test_new_instance_with_an_unknown_mount_is_tried_before_it_is_named() -> Non
 
 
 def test_update_is_blocked_if_two_claim_templates_have_the_same_name() -> None:
-    """A CRD without our rules accepts them, and it is not defined which one an instance gets."""
+    """Repeats the name of a claim template: the update is blocked.
+
+    A CRD without our rules accepts both, and it is not defined which one an instance gets.
+    """
     world = settled(template=template_with_mounts("data"), volumeClaimTemplates=CLAIMS[:1])
     twice = [claim_template(), claim_template(storage="2Gi")]
     world.change(template=template_with_mounts("data", image="nginx:2"), volumeClaimTemplates=twice)
@@ -190,7 +216,10 @@ def test_update_is_blocked_if_two_claim_templates_have_the_same_name() -> None:
 
 
 def test_pod_stays_if_its_name_is_no_valid_host_name() -> None:
-    """The API server would refuse the next pod because of `spec.serviceName`."""
+    """Sets `spec.serviceName` while the TApp's name has a dot: the update is blocked.
+
+    The API server would refuse the next pod.
+    """
     world = settled()
     name = "a.b"
     world.parent["metadata"]["name"] = name

@@ -1,4 +1,4 @@
-"""The verdict on one instance: the first rule that applies.
+"""Tests the verdict on one instance, which the first rule that applies gives.
 
 The number in a test's name is that of the rule in `judge` (tapp/decide/judge.py).
 """
@@ -15,7 +15,7 @@ NEW = template("nginx:2", container={"command": ["run"]})
 
 
 def verdict(world: World, id: int = 0) -> str:
-    """Returns the decision on one instance."""
+    """Returns the decision of the next sync on an instance, as `Action/Reason`."""
     return world.decisions()[id]
 
 
@@ -63,7 +63,9 @@ def test_5_pod_that_has_ended_is_deleted_before_its_template_is_compared() -> No
 
 
 def test_5_pod_that_has_ended_stays_if_its_template_does_not_exist() -> None:
-    """Without its template, no new pod could be created for the instance."""
+    """A pod has ended, and its template does not exist: the pod stays, because no new one could be
+    created.
+    """
     world = settled().modify(0, lambda pod: completed(pod, "Failed"))
     world.change(defaultTemplateName="typo")
     assert verdict(world) == "Keep/TemplateNotFound"

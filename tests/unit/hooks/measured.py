@@ -1,9 +1,9 @@
 """Measures the memory of one request: `python -m tests.unit.hooks.measured WHAT`.
 
-The request comes from standard input. WHAT is `held` (memory that a request leaves in a memo),
-`synced` (memory that its sync leaves), `typed` or `loads` (the peak while it is read with or
-without types). Each call is a process of its own, because threads and objects that other tests have
-left in a process would count, too.
+The request comes from standard input. With `held`, this is the memory that a request leaves in a
+memo, and with `synced` the memory that its sync leaves. With `typed` and `loads` it is the peak
+while the request is read with or without types. Each call is a process of its own, because threads
+and objects that other tests have left in a process would count, too.
 """
 
 import gc

@@ -421,7 +421,7 @@ def test_failed_container_that_will_not_restart_is_reported_while_others_run(
 
 @pytest.mark.parametrize("policy", ["Never", "OnFailure"])
 def test_succeeded_container_is_reported_and_does_not_make_the_tapp_degraded(policy: str) -> None:
-    """One of two containers has succeeded: Progressing says so, and Degraded is False.
+    """The first of two containers has succeeded: Progressing says so, and Degraded is False.
 
     A job may be meant that way, but its pod is never Ready again.
     """
