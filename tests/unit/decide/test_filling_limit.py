@@ -1,7 +1,7 @@
 """Tests that a sync fills in the templates of all instances, or refuses templates that are too
 large.
 
-The limit is on the size of a template, multiplied by the number of instances with their own values.
+The limit is on the bytes that one sync fills in for all instances together.
 """
 
 from typing import Any

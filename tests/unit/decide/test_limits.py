@@ -84,7 +84,7 @@ def test_new_tapp_reports_a_field_beyond_its_limit_and_creates_no_pod(name: str)
 def test_placeholder_value_that_is_too_long_blocks_only_its_instance(
     field: str, value: Any, word: str
 ) -> None:
-    """One of two instances has a value that is too long for the field: only its update is blocked.
+    """Instance 1 has a value that is too long for the field: only its update is blocked.
 
     The CRD cannot check this, because it does not know the filled-in text.
     """

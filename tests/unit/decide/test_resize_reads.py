@@ -232,7 +232,7 @@ def test_container_with_resources_in_a_volume_does_not_restart() -> None:
 
 
 def test_no_container_restarts_when_a_resize_by_somebody_else_is_reverted() -> None:
-    """Somebody has resized a pod, and the service reverts that: no container restarts.
+    """A user has resized a pod, and the service reverts that: no container restarts.
 
     The process was started with the template's value, and has never read another one.
     """

@@ -110,7 +110,7 @@ def test_resize_with_a_restart_happens_outside_the_services() -> None:
 
 
 def test_resize_by_somebody_else_is_reverted_outside_the_services() -> None:
-    """Somebody has resized a pod: the service resizes it back, outside of its Services.
+    """A user has resized a pod: the service resizes it back, outside of its Services.
 
     The revision label of the pod does not change, so only the resources show the resize.
     """
