@@ -31,7 +31,7 @@ def browser() -> "Iterator[Browser]":
 
 @pytest.fixture
 def page(browser: "Browser", tmp_path: Path, request: pytest.FixtureRequest) -> "Iterator[Page]":
-    """Yields a page of a new user; an error of the page fails the test.
+    """Yields a new browser page with no cookies; an error in the page's scripts fails the test.
 
     Animations are off, because drawing them only takes time.
     """

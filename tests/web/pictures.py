@@ -1,8 +1,8 @@
-"""Takes pictures of the page: `python -m tests.web.pictures [DIRECTORY]`.
+"""Takes pictures of the web page: `python -m tests.web.pictures [DIRECTORY]`.
 
-One picture is docs/img/kubectl-tapp-web.png, which README.md shows. The page of a plan becomes
-docs/img/plan.png. A test compares the mean colors of a coarse grid, because these hardly depend on
-the fonts.
+It writes docs/img/kubectl-tapp-web.png, which README.md shows, docs/img/plan.png with the page of a
+plan, and looks.json. A test compares the mean colors in a coarse grid, because these hardly depend
+on the fonts.
 """
 
 import base64
@@ -61,7 +61,10 @@ _GRID = """async ([png, columns, rows]) => {
 
 @contextmanager
 def scene(name: str) -> Iterator[tuple[StandIn, str]]:
-    """Yields the settled cluster of a picture, and the path of the page to show."""
+    """Yields the cluster of a picture after it has settled, and the path of the page to show.
+
+    `name` is a key of `SCENES`; its first word says what the cluster has.
+    """
     what = name.partition("-")[0]
     if what == "thousand":
         gone: Document = {"statuses": {str(id): "Killed" for id in range(200, 212)}}
@@ -80,7 +83,7 @@ def scene(name: str) -> Iterator[tuple[StandIn, str]]:
 
 
 def taken(browser: Browser, name: str) -> bytes:
-    """Returns a picture as PNG."""
+    """Returns the picture of a scene, a key of `SCENES`, as PNG."""
     with scene(name) as (standin, first), on_port(standin, first=first) as served:
         context = browser.new_context(**SCENES[name], reduced_motion="reduce", timezone_id="UTC")
         page = context.new_page()
@@ -119,7 +122,7 @@ def settled(page: Page) -> bytes:
 
 
 def looks(browser: Browser, png: bytes) -> list[list[int]]:
-    """Returns the mean colors of the cells of a picture's grid, row by row."""
+    """Returns the mean color of each cell in a picture's grid, row by row: red, green and blue."""
     page = browser.new_page()
     found: list[list[int]] = page.evaluate(_GRID, [base64.b64encode(png).decode(), COLUMNS, ROWS])
     page.close()
@@ -127,7 +130,10 @@ def looks(browser: Browser, png: bytes) -> list[list[int]]:
 
 
 def main(directory: Path | None) -> None:
-    """Takes all pictures and writes their mean colors."""
+    """Takes all pictures and writes their mean colors to looks.json.
+
+    If `directory` is not None, each picture is also written to it.
+    """
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         noted = {}

@@ -1,4 +1,7 @@
-"""Serves the page for the simulated cluster, and has the actions of its users."""
+"""Serves the web page for the simulated cluster, and changes the cluster as other users do.
+
+`cluster` builds the cluster, and `on_port` serves the page.
+"""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -27,10 +30,10 @@ class _Quiet(WSGIRequestHandler):
 
 @dataclass
 class Served:
-    """A page that is served.
+    """A web page that is being served.
 
     Attributes:
-        standin: the user's kubectl.
+        standin: the fake kubectl of the page's user.
         door: the access control of the page.
         port: the port of the server.
     """
@@ -44,37 +47,44 @@ class Served:
         return f"http://127.0.0.1:{self.port}"
 
     def spec(self, name: str = "shop") -> Document:
-        """Returns the TApp's current spec."""
+        """Returns the current spec of a TApp."""
         with self.standin.lock:
             return dict(self.standin.world.get("TApp", name)["spec"])
 
     def pod(self, id: int, name: str = "shop") -> Document:
-        """Returns an instance's current pod, or an empty mapping."""
+        """Returns the current pod of an instance, or an empty mapping if there is none."""
         with self.standin.lock:
             pods = {each["metadata"]["name"]: each for each in self.standin.world.list("Pod")}
             return dict(pods.get(f"{name}-{id}", {}))
 
     def patch(self, spec: Document, name: str = "shop") -> None:
-        """Changes the spec as another user does."""
+        """Changes the spec of a TApp as another user does."""
         with self.standin.lock:
             self.standin.world.patch("TApp", name, {"spec": spec})
 
 
 def tapp(name: str = "shop", namespace: str = "default", **spec: Any) -> Document:
-    """Returns a TApp whose pods start without delay."""
+    """Returns the manifest of a TApp with six instances whose pods start without delay.
+
+    `spec` has further fields of its spec.
+    """
     known = {"replicas": 6, "template": template(name, f"{name}:1.0")}
     return manifest(name, namespace=namespace, **{**known, **spec})
 
 
 def cluster(*tapps: Document, bad: str = "shop:broken") -> StandIn:
-    """Returns a settled cluster with these TApps; the image `bad` cannot be pulled."""
+    """Returns a fake kubectl for a cluster with these TApps, after they have settled; the image
+    `bad` cannot be pulled.
+    """
     life = Life(check_every=100)
     life.world.kubelet.levers.bad_images.add(bad)
     return StandIn(life.apply(*tapps).world)
 
 
 def until(page: "Page", fact: Callable[[], bool]) -> None:
-    """Waits until `fact` is true; the browser keeps handling its events."""
+    """Waits until the function `fact` returns True; the browser keeps handling its events. Fails
+    after two minutes.
+    """
     for _ in range(1200):
         if fact():
             return
@@ -86,9 +96,10 @@ def until(page: "Page", fact: Callable[[], bool]) -> None:
 def on_port(
     standin: StandIn, port: int = 0, door: AccessGuard | None = None, **more: Any
 ) -> Iterator[Served]:
-    """Serves the page while the cluster's time passes.
+    """Yields the served page of a cluster whose time passes.
 
-    Port 0 is a free port. `door` has the secrets of an earlier start.
+    `port` 0 stands for any free port. `door` is the access control of an earlier start, with its
+    secrets; None for a new one. `more` are options of the server.
     """
     with (
         running_in_real_time(standin),
@@ -101,7 +112,7 @@ def on_port(
 def serving(
     session: Session, port: int, door: AccessGuard | None = None, **more: Any
 ) -> Iterator[tuple[AccessGuard, int]]:
-    """Serves the page; yields its access control and port."""
+    """Serves the page for a session within the block; yields the access control and the port."""
     server = make_server("127.0.0.1", port, _late, threaded=True, request_handler=_Quiet)
     door = door or AccessGuard(server.server_port)
     server.app = app = create_app(session, door, **more)

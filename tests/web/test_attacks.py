@@ -1,4 +1,4 @@
-"""Forged requests to the server of the web page, without a browser (docs/security.md)."""
+"""Tests forged requests to the server of the web page, without a browser (docs/security.md)."""
 
 import http.client
 import json
@@ -14,7 +14,13 @@ from tests.web.served import Served, cluster, on_port, tapp
 
 @dataclass
 class User:
-    """A browser that has opened the printed address: its cookie and its key."""
+    """A browser that has opened the printed address.
+
+    Attributes:
+        served: the page.
+        cookie: the cookie that the browser has received.
+        key: the key that the page sends with each request.
+    """
 
     served: Served
     cookie: str
@@ -23,7 +29,7 @@ class User:
     def ask(
         self, path: str, method: str = "GET", body: Any = None, **headers: str | None
     ) -> http.client.HTTPResponse:
-        """Sends a request as the page does.
+        """Sends a request as the page does, and returns the response.
 
         `headers` replace the headers of the page; None removes a header.
         """
@@ -45,14 +51,14 @@ class User:
 
 @pytest.fixture(scope="module")
 def served() -> Iterator[Served]:
-    """The server that all tests of this file attack."""
+    """Yields the page that all tests of this file attack."""
     with on_port(cluster(tapp()), first="/default/shop") as found:
         yield found
 
 
 @pytest.fixture(scope="module")
 def user(served: Served) -> User:
-    """The browser that has opened the printed address."""
+    """Returns a browser that has opened the printed address."""
     path = served.door.address.removeprefix(served.url)
     answer = User(served, "", "").ask(path, Cookie=None, X_TApp_Key=None, Sec_Fetch_Site="none")
     assert answer.status == 303
@@ -93,7 +99,9 @@ ATTACKS: dict[str, tuple[str, str, Any, dict[str, str | None]]] = {
 
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_attack_gets_only_an_error(user: User, attack: str) -> None:
-    """The response has no data, no cookie and no key, and kubectl is not called."""
+    """Sends a forged request: the response has no data, no cookie and no key, and kubectl is not
+    called.
+    """
     method, path, body, headers = ATTACKS[attack]
     calls = len(user.served.standin.writes)
     own = {name.replace("-", "_"): value for name, value in headers.items()}
@@ -109,7 +117,10 @@ def test_attack_gets_only_an_error(user: User, attack: str) -> None:
 
 @pytest.mark.parametrize("path", ["/", "/page.js", "/api/settings", "/api/nothing"])
 def test_every_response_has_the_security_headers(user: User, path: str) -> None:
-    """The page loads nothing from other sites, is in no frame, and is not stored."""
+    """Compares the headers of several responses.
+
+    With them the page loads nothing from other sites, is in no frame, and is not stored.
+    """
     answer = user.ask(path)
     assert answer.getheader("Content-Security-Policy") == POLICY
     assert answer.getheader("Cache-Control") == "no-store"
@@ -120,7 +131,9 @@ def test_every_response_has_the_security_headers(user: User, path: str) -> None:
 
 
 def test_changes_need_a_post(user: User) -> None:
-    """A GET of an address for changes is refused, also with the user's cookie and key."""
+    """Sends GET requests to the addresses for changes, with the user's cookie and key: they are
+    refused.
+    """
     before = len(user.served.standin.writes)
     assert user.ask("/api/do?key=x").status == 405
     assert user.ask("/api/plan?name=shop").status == 405
@@ -145,7 +158,7 @@ NONSENSE: dict[str, Any] = {
 
 @pytest.mark.parametrize("body", NONSENSE.values(), ids=NONSENSE)
 def test_invalid_request_is_one_error(user: User, body: Any) -> None:
-    """Such requests never reach kubectl."""
+    """Sends invalid values to the plan: each gets 400 with an error, and none reaches kubectl."""
     before = len(user.served.standin.writes)
     answer = user.ask("/api/plan", "POST", body)
     said = json.loads(answer.read())
@@ -156,14 +169,14 @@ def test_invalid_request_is_one_error(user: User, body: Any) -> None:
 
 
 def test_large_or_invalid_body_is_refused(user: User) -> None:
-    """A body must be JSON and have at most 1 MiB."""
+    """Sends a body of 2 MiB, a body that is not JSON, and one with another content type."""
     assert user.ask("/api/plan", "POST", b'"' + b"x" * (2 << 20) + b'"').status == 413
     assert user.ask("/api/plan", "POST", b"not JSON").status == 400
     assert user.ask("/api/plan", "POST", b"x", Content_Type="text/plain").status == 415
 
 
 def test_plan_can_be_written_only_once(user: User) -> None:
-    """A key that was used, or another key, has no effect."""
+    """Carries out a plan by its key: a second use of the key, or another key, has no effect."""
     found = json.loads(user.ask("/api/plan", "POST", PLAN).read())
     assert "1 deleted" in found["plan"]["headline"]
     assert user.ask("/api/do", "POST", {"key": found["key"]}).status == 200
@@ -172,7 +185,9 @@ def test_plan_can_be_written_only_once(user: User) -> None:
 
 
 def test_read_only_server_refuses_changes() -> None:
-    """The server enforces `--read-only`, because the page could be bypassed."""
+    """Sends changes to a server with `--read-only`: the server itself refuses them, because the
+    page could be bypassed.
+    """
     with on_port(cluster(tapp()), read_only=True) as served:
         path = served.door.address.removeprefix(served.url)
         answer = User(served, "", "").ask(path, Sec_Fetch_Site="none")
@@ -186,7 +201,11 @@ def test_read_only_server_refuses_changes() -> None:
 
 
 def test_link_on_another_site_opens_the_page(served: Served) -> None:
-    """Browsers do not send a strict cookie after such a redirect, so the page itself reloads."""
+    """Opens the printed address from a link on another site: the response is a page that reloads
+    itself.
+
+    Browsers do not send a strict cookie after a redirect that began on another site.
+    """
     path = served.door.address.removeprefix(served.url)
     answer = User(served, "", "").ask(path, Sec_Fetch_Site="cross-site", Cookie=None)
     assert answer.status == 200

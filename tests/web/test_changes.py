@@ -1,4 +1,6 @@
-"""Every change, by mouse and by keyboard, in a real browser on the embedded cluster."""
+"""Tests every change on the page, by mouse and by keyboard, in a real browser on the simulated
+cluster.
+"""
 
 import re
 from collections.abc import Callable
@@ -19,7 +21,16 @@ CANARY = {"templatePool": {"canary": template("shop", "shop:2.0")}}
 
 @dataclass(frozen=True)
 class Case:
-    """A change on the page: the input of the user, and the expected result."""
+    """A change on the page: the input of the user, and the expected result.
+
+    Attributes:
+        change: the text of the button.
+        done: returns True after the change has been carried out.
+        fields: name of a form field -> the text that the user enters; "" leaves it as it is.
+        spec: fields of the TApp's spec at the beginning.
+        chosen: the first and the last instance that the user selects; None for no selection.
+        plan: a text that the plan shows.
+    """
 
     change: str
     done: Callable[[Served], bool]
@@ -104,7 +115,7 @@ def _begun(name: str, case: Case) -> Any:
 
 
 def _killed(page: "Page", ids: str) -> None:
-    """Opens the plan for killing these instances."""
+    """Opens the plan for killing the instances that the text `ids` names."""
     page.locator("#i5").wait_for()
     page.locator("#bar").get_by_role("button", name="Kill").click()
     page.locator('#dialog [name="ids"]').fill(ids)
@@ -161,7 +172,9 @@ def _tab_to(page: "Page", button: str) -> None:
 
 
 def _reach(page: "Page", case: Case) -> None:
-    """Selects instances in the grid, and opens the form."""
+    """Selects the instances of the case in the grid with the keyboard, and opens the form of the
+    change.
+    """
     if case.chosen:
         page.locator('#grid [tabindex="0"]').focus()
         for _ in range(case.chosen[0]):
@@ -179,7 +192,9 @@ def _reach(page: "Page", case: Case) -> None:
 def test_change_shows_its_plan_and_is_carried_out(
     page: "Page", name: str, by: Callable[["Page", Case], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The TApp is not written before the user clicks `Do it`."""
+    """Makes each change: the TApp is not written before the user clicks `Do it`, and then has the
+    change.
+    """
     case = CASES[name]
     monkeypatch.setattr("kubectl_tapp.web.changes._MAX_WAIT", 2.0)
     with on_port(_begun(name, case), first="/default/shop") as served:
@@ -192,7 +207,9 @@ def test_change_shows_its_plan_and_is_carried_out(
 
 
 def test_plan_of_an_old_tapp_is_replaced_by_a_new_one(page: "Page") -> None:
-    """The change of the old plan is not carried out."""
+    """Edits the TApp while its plan is shown: the plan is not carried out, and the user can plan
+    again.
+    """
     with on_port(cluster(tapp()), first="/default/shop") as served:
         page.goto(served.door.address)
         _killed(page, "1")
@@ -207,7 +224,9 @@ def test_plan_of_an_old_tapp_is_replaced_by_a_new_one(page: "Page") -> None:
 
 
 def test_refused_change_has_no_button_to_carry_it_out(page: "Page") -> None:
-    """The form shows why the change is refused."""
+    """Enters an unknown instance, or a change without effect: the form says why, and has no button
+    `Do it`.
+    """
     with on_port(cluster(tapp()), first="/default/shop") as served:
         page.goto(served.door.address)
         _killed(page, "9")
@@ -220,7 +239,10 @@ def test_refused_change_has_no_button_to_carry_it_out(page: "Page") -> None:
 
 
 def test_read_only_page_has_no_buttons_for_changes(page: "Page") -> None:
-    """test_attacks.py checks that the server refuses changes as well."""
+    """Opens the page of a server with `--read-only`: it has no buttons for changes.
+
+    test_attacks.py checks that the server refuses changes as well.
+    """
     with on_port(cluster(tapp()), first="/default/shop", read_only=True) as served:
         page.goto(served.door.address)
         page.locator("#i5").wait_for()

@@ -1,4 +1,4 @@
-"""The colors of the page: texts and symbols have enough contrast."""
+"""Tests that texts and symbols on the page have enough contrast."""
 
 import re
 from pathlib import Path
@@ -13,7 +13,7 @@ Colour = tuple[float, ...]
 
 
 def themes() -> dict[str, dict[str, str]]:
-    """Returns the light and the dark colors by name."""
+    """Returns theme (`light` or `dark`) -> name of a color -> its text in the style sheet."""
     light, dark = re.findall(r":root \{(.*?)\}", STYLE.read_text(encoding="utf-8"), re.DOTALL)[:2]
     read = {name: dict(re.findall(r"--(\w+): ([^;]+);", each)) for name, each in
             (("light", light), ("dark", dark))}  # fmt: skip
@@ -21,13 +21,13 @@ def themes() -> dict[str, dict[str, str]]:
 
 
 def colour(text: str) -> Colour:
-    """Returns red, green and blue, each from 0 to 255."""
+    """Returns red, green and blue of a color such as `#e0a100`, each from 0 to 255."""
     digits = text[1:] if len(text) == 7 else "".join(2 * each for each in text[1:])
     return tuple(int(digits[at : at + 2], 16) for at in (0, 2, 4))
 
 
 def luminance(of: Colour) -> float:
-    """Returns the relative luminance as defined by WCAG."""
+    """Returns the relative luminance of a color as defined by WCAG."""
     parts = [each / 255 for each in of]
     red, green, blue = (
         each / 12.92 if each <= 0.04045 else ((each + 0.055) / 1.055) ** 2.4 for each in parts
@@ -38,7 +38,9 @@ def luminance(of: Colour) -> float:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_texts_and_signs_on_a_tile_have_enough_contrast(theme: str, kind: str) -> None:
-    """Dimmed texts on the color of a tile's state are checked, too."""
+    """Computes the contrast of symbols, texts and dimmed texts with the background of a tile in
+    each state.
+    """
     found = themes()[theme]
     share = float(found["tint"].rstrip("%")) / 100
     sign, card = colour(found[kind]), colour(found["card"])

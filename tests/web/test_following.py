@@ -1,4 +1,8 @@
-"""The follower of a TApp reads only by watches; these tests need no browser."""
+"""Tests the follower of a TApp, which reads the cluster only by watches; these tests need no
+browser.
+
+A follower is the part of the server that keeps the data of one page up to date.
+"""
 
 import time
 from collections.abc import Callable
@@ -20,7 +24,9 @@ SECONDS = 120.0
 
 
 def sees(followed: FollowedTApp, fact: Callable[[], bool]) -> bool:
-    """Waits until a condition is met."""
+    """Waits until the follower has data and the function `fact` returns True; returns False after
+    two minutes.
+    """
     end = time.monotonic() + SECONDS
     while time.monotonic() < end:
         if followed.view is not None and fact():
@@ -30,7 +36,9 @@ def sees(followed: FollowedTApp, fact: Callable[[], bool]) -> bool:
 
 
 def test_services_are_watched(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The page shows immediately that a Service was deleted, or that its template has changed."""
+    """Deletes a Service, and then removes the Service template: the follower sees both
+    immediately.
+    """
     monkeypatch.setattr("kubectl_tapp.live.following._MAX_PAUSE", 1.0)
     exposed = tapp(replicas=2, serviceTemplate={"spec": {"ports": [{"port": 80}]}})
     standin = StandIn(Life(exposing=True).apply(exposed).world)
@@ -58,7 +66,10 @@ def test_services_are_watched(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_refused_update_is_reported_from_events() -> None:
-    """Only an Event shows the refusal, because the pod exists and the spec has been observed."""
+    """Admission refuses an update: the head of the page says so.
+
+    Only an Event shows the refusal, because the pod exists and the spec has been observed.
+    """
     life = Life().apply(tapp(replicas=2))
     record_failures(life.world)
 

@@ -1,4 +1,4 @@
-"""Keyboard users keep the focus during refreshes, in Chromium and in Firefox."""
+"""Tests that keyboard users keep the focus during refreshes, in Chromium and in Firefox."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -19,7 +19,7 @@ IN_USE = "document.activeElement"
 
 
 class Browser(Protocol):
-    """The part of a browser that these tests use."""
+    """The functions of a browser that these tests use."""
 
     def goto(self, url: str) -> object: ...
 
@@ -30,7 +30,7 @@ class Browser(Protocol):
 
 @dataclass
 class Chromium:
-    """A page of Playwright, as the `Browser` of these tests."""
+    """Adapts a page of Playwright to `Browser`."""
 
     page: "Page"
 
@@ -46,7 +46,7 @@ class Chromium:
 
 @pytest.fixture(scope="session")
 def firefox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Firefox]:
-    """A Firefox for all tests of a process."""
+    """Yields a Firefox for all tests of a process; skips the test if there is none."""
     if FIREFOX is None:
         pytest.skip("there is no Firefox here: `apt-get install firefox-esr` brings it")
     with started(tmp_path_factory.mktemp("firefox")) as found:
@@ -55,7 +55,7 @@ def firefox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Firefox]:
 
 @pytest.fixture(params=["chromium", "firefox"])
 def keyboard(request: pytest.FixtureRequest) -> Browser:
-    """A page in each of the browsers."""
+    """Returns a page in each of the browsers in turn."""
     if request.param == "chromium":
         return Chromium(request.getfixturevalue("page"))
     found: Firefox = request.getfixturevalue("firefox")
@@ -63,7 +63,7 @@ def keyboard(request: pytest.FixtureRequest) -> Browser:
 
 
 def until(browser: Browser, expression: str) -> None:
-    """Waits until an expression is true in the page."""
+    """Waits until a JavaScript expression is true in the page; fails after two minutes."""
     end = time.monotonic() + SECONDS
     while time.monotonic() < end:
         if browser.evaluate(f"Boolean({expression})"):
@@ -74,7 +74,7 @@ def until(browser: Browser, expression: str) -> None:
 
 
 def tab_to(browser: Browser, selector: str) -> None:
-    """Presses Tab until the element has the focus."""
+    """Presses Tab until the element with this CSS selector has the focus."""
     until(browser, f"document.querySelector('{selector}')")
     for _ in range(80):
         if browser.evaluate(f"{IN_USE}.matches('{selector}')"):
@@ -84,7 +84,7 @@ def tab_to(browser: Browser, selector: str) -> None:
 
 
 def link(name: str) -> str:
-    """Returns the selector of a TApp's link in the list."""
+    """Returns the CSS selector of a TApp's link in the list."""
     return f'#rows a[href="#/default/{name}"]'
 
 
@@ -206,7 +206,10 @@ def _before(browser: Browser, keys: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize("name", CASES)
 def test_focus_stays_on_its_element_during_a_refresh(keyboard: Browser, name: str) -> None:
-    """If the element is removed, its neighbor gets the focus."""
+    """Changes the cluster while an element has the focus: the element keeps it during the refresh.
+
+    If the element is removed, its neighbor gets the focus.
+    """
     case = CASES[name]
     with on_port(cluster(tapp(**case.spec), tapp("ranks")), first=case.first) as served:
         keyboard.goto(served.door.address)
@@ -226,7 +229,9 @@ def test_focus_stays_on_its_element_during_a_refresh(keyboard: Browser, name: st
 
 
 def test_neighbor_gets_the_focus_of_a_row_that_a_filter_hides(page: "Page") -> None:
-    """The filter shows only complete TApps, and a rollout of the focused TApp begins."""
+    """Shows only complete TApps, and starts a rollout of the focused one: its neighbor gets the
+    focus.
+    """
     browser = Chromium(page)
     with on_port(cluster(tapp(), tapp("ranks"))) as served:
         page.goto(served.door.address)
@@ -238,7 +243,10 @@ def test_neighbor_gets_the_focus_of_a_row_that_a_filter_hides(page: "Page") -> N
 
 
 def test_restart_of_the_server_keeps_focus_selection_and_scroll_position(page: "Page") -> None:
-    """The page receives the whole model again, and keeps its elements."""
+    """Restarts the server: focus, selected text, selected tiles and scroll position stay.
+
+    The page receives all data again, and keeps its elements.
+    """
     standin = cluster(tapp(replicas=90), tapp("ranks"))
     browser = Chromium(page)
     with on_port(standin, first="/default/shop") as served:
@@ -269,7 +277,10 @@ def test_restart_of_the_server_keeps_focus_selection_and_scroll_position(page: "
 
 
 def test_focus_moves_with_the_table_and_with_links(page: "Page") -> None:
-    """The focused element is hidden, so the same instance, the heading or a row gets the focus."""
+    """Switches between grid, table and list while an element has the focus, which is hidden then.
+
+    The same instance, the heading or a row of the list gets the focus.
+    """
     browser = Chromium(page)
     with on_port(cluster(tapp(), tapp("ranks"))) as served:
         page.goto(served.door.address)
@@ -286,7 +297,9 @@ def test_focus_moves_with_the_table_and_with_links(page: "Page") -> None:
 
 
 def test_focus_stays_in_a_refused_form(page: "Page") -> None:
-    """So keyboard users can correct the field without a click."""
+    """Sends a form with an invalid field: the field keeps the focus, so that it can be corrected
+    without a click.
+    """
     browser = Chromium(page)
     with on_port(cluster(tapp()), first="/default/shop") as served:
         page.goto(served.door.address)

@@ -1,4 +1,6 @@
-"""The page's next steps, its disabled buttons and the timeline of a plan, in a real browser."""
+"""Tests the page's next steps, its disabled buttons and the timeline of a plan, in a real
+browser.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -23,14 +25,14 @@ def _image(served: Served) -> str:
 
 @dataclass(frozen=True)
 class Step:
-    """A next step: the state that needs it, and what its button does.
+    """A next step: the state that needs it, and the effect of its button.
 
     Attributes:
         label: the text of the button.
         done: returns True after the step was carried out.
         spec: fields of the TApp's spec at the beginning.
         edit: fields of the spec that change then, so that the step is needed.
-        held: whether the pod of instance 4 is on hold.
+        held: True if the pod of instance 4 is on hold.
     """
 
     label: str
@@ -75,7 +77,11 @@ def _stuck(step: Step) -> StandIn:
 
 @pytest.mark.parametrize("name", STEPS)
 def test_next_step_shows_its_plan_and_is_carried_out(page: "Page", name: str) -> None:
-    """The dialog has the values already, and nothing is written before `Do it`."""
+    """Clicks the button of each next step: the dialog has the values already, and `Do it` carries
+    out the step.
+
+    Nothing is written before `Do it`.
+    """
     step = STEPS[name]
     with on_port(_stuck(step), first="/default/shop") as served:
         page.goto(served.door.address)
@@ -90,7 +96,10 @@ def test_next_step_shows_its_plan_and_is_carried_out(page: "Page", name: str) ->
 
 
 def test_banner_has_the_sentence_before_the_words_of_the_registry(page: "Page") -> None:
-    """The button `Set another image` opens the form of the image, and gets the focus back."""
+    """Breaks a rollout: the banner first has our sentence and then the error of the registry.
+
+    The button `Set another image` opens the form of the image, and gets the focus back.
+    """
     with on_port(_stuck(Step("", lambda _: True, edit=BROKEN)), first="/default/shop") as served:
         page.goto(served.door.address)
         page.locator("#stuck p").nth(1).wait_for(timeout=120_000)
@@ -138,7 +147,10 @@ REASONS = {
 
 
 def test_buttons_without_effect_say_why_and_open_no_dialog(page: "Page") -> None:
-    """They keep their place in the order of the arrow keys."""
+    """Activates each button that has no effect now: the page says why, and opens no dialog.
+
+    Such buttons keep their place in the order of the arrow keys.
+    """
     with on_port(cluster(tapp()), first="/default/shop") as served:
         page.goto(served.door.address)
         page.locator("#i5").wait_for()
@@ -173,7 +185,9 @@ def test_buttons_without_effect_say_why_and_open_no_dialog(page: "Page") -> None
 def test_errors_name_the_fields_of_the_form(
     page: "Page", button: str, typed: dict[str, str], error: str
 ) -> None:
-    """The command line has options instead."""
+    """Sends a form with a missing or invalid field: the error names the field, and no option of the
+    command line.
+    """
     pool = {name: template("shop", "shop:2.0") for name in ("one", "two")}
     spec = {"templatePool": pool, "templates": {"4": "one", "5": "two"}}
     with on_port(cluster(tapp(**spec)), first="/default/shop") as served:
@@ -190,7 +204,11 @@ def test_errors_name_the_fields_of_the_form(
 
 @pytest.mark.parametrize("width", [360, 1280])
 def test_dialog_draws_the_timeline_of_the_plan(page: "Page", width: int) -> None:
-    """The notes name the page's fields, and the dialog is not wider than a phone."""
+    """Opens a plan on a wide screen and on a phone: the dialog has the timeline and is not wider
+    than the screen.
+
+    The notes of the plan name the page's fields.
+    """
     pool = {"templatePool": {"canary": template("shop", "shop:2.0")}, "templates": {"5": "canary"}}
     with on_port(cluster(tapp(**pool)), first="/default/shop") as served:
         page.set_viewport_size({"width": width, "height": 780})

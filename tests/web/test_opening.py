@@ -1,4 +1,6 @@
-"""A browser opens the page with a one-time address, and no browser of the terminal is started."""
+"""Tests that a browser opens the page with a one-time address, and that no browser of the terminal
+is started.
+"""
 
 import http.client
 import json
@@ -25,7 +27,7 @@ SECONDS = 120.0
 
 
 def ask(url: str) -> http.client.HTTPResponse:
-    """Sends a request like the first one of a browser."""
+    """Sends a request like the first one of a browser, and returns the response."""
     at = urlsplit(url)
     connection = http.client.HTTPConnection("127.0.0.1", at.port or 0, timeout=SECONDS)
     connection.request("GET", f"{at.path}?{at.query}", headers={"Sec-Fetch-Site": "none"})
@@ -34,7 +36,7 @@ def ask(url: str) -> http.client.HTTPResponse:
 
 @pytest.fixture
 def served() -> Iterator[Served]:
-    """A new server for each test, because a one-time address is valid only once."""
+    """Yields a new page for each test, because a one-time address is valid only once."""
     with on_port(cluster(tapp(replicas=1)), first="/default/shop") as found:
         yield found
 
@@ -42,9 +44,11 @@ def served() -> Iterator[Served]:
 def test_browser_gets_a_one_time_address(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Command lines are readable by other users, so the address must not contain the secret.
+    """Runs `kubectl tapp web`: the address in the command line of the browser does not contain the
+    secret.
 
-    A file with the secret would not do, because a browser may have its own /tmp.
+    Other users can read command lines. A file with the secret would not do, because a browser may
+    have its own /tmp.
     """
     opened: list[str] = []
     monkeypatch.setattr("webbrowser.open", opened.append)
@@ -60,7 +64,9 @@ def test_browser_gets_a_one_time_address(
 
 
 def test_one_time_address_is_refused_after_its_use(served: Served) -> None:
-    """The first browser gets a cookie and a key, the second one an error."""
+    """Opens a one-time address twice: the first browser gets a cookie and a key, the second one an
+    error.
+    """
     url = served.door.address_for_one_use()
     answer = ask(url)
     assert answer.status == 303
@@ -74,7 +80,9 @@ def test_one_time_address_is_refused_after_its_use(served: Served) -> None:
 
 
 def test_browser_can_load_its_one_time_address_again(served: Served) -> None:
-    """A browser does so when it restores its pages; by then it has the cookie."""
+    """Opens a one-time address again with the cookie, as a browser does when it restores its
+    pages.
+    """
     url = served.door.address_for_one_use()
     cookie = (ask(url).getheader("Set-Cookie") or "").partition(";")[0]
     connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=SECONDS)
@@ -84,7 +92,9 @@ def test_browser_can_load_its_one_time_address_again(served: Served) -> None:
 
 @pytest.mark.parametrize("query", ["once=", "once=guessed", "key=", "once"])
 def test_other_addresses_are_refused(served: Served, query: str) -> None:
-    """The server refuses them before and after a one-time address was used."""
+    """Opens addresses with a wrong secret, before and after a one-time address was used: all are
+    refused.
+    """
     assert ask(f"{served.url}/?{query}").status == 403
     url = served.door.address_for_one_use()
     assert ask(f"{served.url}/?{query}").status == 403
@@ -93,14 +103,20 @@ def test_other_addresses_are_refused(served: Served, query: str) -> None:
 
 
 def test_one_time_address_expires(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The address may be in a log, where somebody could read it later."""
+    """Opens a one-time address too late: it is refused, because somebody may have read it in a
+    log.
+    """
     monkeypatch.setattr(app, "_ONE_USE_SECONDS", -1.0)
     assert ask(served.door.address_for_one_use()).status == 403
 
 
 @pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="needs root on Linux")
 def test_other_user_of_the_machine_cannot_use_the_one_time_address(served: Served) -> None:
-    """All users can read command lines, so only sockets of the same user are accepted."""
+    """Opens a one-time address as another user of the machine: it is refused, and still valid for
+    its owner.
+
+    All users can read command lines, so only sockets of the same user are accepted.
+    """
     url = urlsplit(served.door.address_for_one_use())
     thief = textwrap.dedent(f"""
         import os, socket
@@ -147,7 +163,11 @@ def test_user_of_a_request_is_read_from_the_table_of_sockets(
     row: tuple[int | None, str] | None, kernel: str, entered: bool,
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
 ) -> None:  # fmt: skip
-    """The kernel's table has the owner of a socket as long as the socket is open."""
+    """Reads the owner of a socket from tables in the form of the kernel's: only the same user and
+    root may enter.
+
+    The kernel's table has the owner of a socket as long as the socket is open.
+    """
     table = tmp_path / "tcp"
     if row is not None:
         uid = os.geteuid() if row[0] is None else row[0]
@@ -159,7 +179,7 @@ def test_user_of_a_request_is_read_from_the_table_of_sockets(
 
 
 def test_socket_of_ipv6_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Some programs connect to 127.0.0.1 by an IPv4-mapped IPv6 address."""
+    """Reads the owner of a socket that is connected to 127.0.0.1 by an IPv4-mapped IPv6 address."""
     mapped = peer._as_in_table("::ffff:127.0.0.1")
     line = f"0: {mapped}:C350 {mapped}:1F90 01 0:0 00:0 0 4711 0 1 1"
     (tmp_path / "tcp6").write_text(f"header\n{line}\n", encoding="ascii")
@@ -168,7 +188,9 @@ def test_socket_of_ipv6_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 
 
 def test_forwarded_port_can_be_opened(served: Served) -> None:
-    """Users forward ports with `ssh -L 9000:127.0.0.1:PORT` or VS Code, for example."""
+    """Opens the page through another port, as after `ssh -L 9000:127.0.0.1:PORT`: it works from
+    that origin only.
+    """
     connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=SECONDS)
     path = served.door.address.removeprefix(served.url)
     connection.request("GET", path, headers={"Host": "127.0.0.1:9000"})
@@ -189,7 +211,11 @@ def test_forwarded_port_can_be_opened(served: Served) -> None:
 
 
 def program(place: Path, name: str, text: str = "") -> Path:
-    """Creates a program that writes its arguments to a file."""
+    """Creates a program `name` in the directory `place` that writes its arguments to the file
+    `NAME.told`.
+
+    `text` is Python code that the program runs before. Returns the path of the program.
+    """
     file = place / name
     noted = f"open({str(place / (name + '.told'))!r}, 'a').write(' '.join(sys.argv[1:]) + '\\n')"
     file.write_text(f"#!{sys.executable}\nimport sys\n{text}\n{noted}\n", encoding="utf-8")
@@ -199,7 +225,10 @@ def program(place: Path, name: str, text: str = "") -> Path:
 
 @contextmanager
 def page_of(place: Path, **environment: str) -> Iterator["subprocess.Popen[str]"]:
-    """Runs `kubectl tapp web` as a process that finds only the programs of the test."""
+    """Runs `kubectl tapp web` as a process that finds only the programs in the directory `place`.
+
+    `environment` has further environment variables. The process is stopped at the end of the block.
+    """
     command = [sys.executable, "-m", "kubectl_tapp.main", "web"]
     inherited = {key: os.environ[key] for key in ("HOME", "PYTHONPATH") if key in os.environ}
     known = {**inherited, "PATH": str(place), "TERM": "xterm", "KUBECTL": "false"}
@@ -212,7 +241,7 @@ def page_of(place: Path, **environment: str) -> Iterator["subprocess.Popen[str]"
 
 
 def _told(file: Path) -> str:
-    """Waits for the arguments of a program, and returns them."""
+    """Waits until a program has written its arguments to the file, and returns them."""
     end = time.monotonic() + SECONDS
     while not file.exists() or not file.read_text(encoding="utf-8").endswith("\n"):
         assert time.monotonic() < end, f"{file.name} does not come about"
@@ -232,7 +261,7 @@ sys.argv.append(str(answer.status))
 
 @pytest.mark.parametrize("options", ["", " --new %s", " --new"], ids=["plain", "place", "option"])
 def test_browser_in_the_foreground_gets_the_page(tmp_path: Path, options: str) -> None:
-    """`$BROWSER` may not end before it has loaded the page."""
+    """Starts a `$BROWSER` that loads the page itself before it ends, with and without options."""
     browser = program(tmp_path, "mine", FETCHING)
     with page_of(tmp_path, BROWSER=f"{browser}{options}"):
         told = _told(tmp_path / "mine.told").split()
@@ -255,7 +284,8 @@ print('{"items": []}')
 def test_page_ignores_preferences_of_kubectl_and_leaves_no_file(
     tmp_path: Path, end: signal.Signals, policy: dict[str, str]
 ) -> None:
-    """The server's calls of kubectl use only the policy for credential plugins.
+    """Runs the server with a kuberc: its calls of kubectl have only the policy for credential
+    plugins.
 
     The temporary file with that policy is removed, whichever signal ends the server.
     """
@@ -303,7 +333,11 @@ TEXT = {
 
 @pytest.mark.parametrize("name", TEXT)
 def test_browser_of_the_terminal_is_not_started(tmp_path: Path, name: str) -> None:
-    """A text browser would take over the terminal, and could not show the page."""
+    """Sets `$BROWSER` to text browsers, or to none: the command prints the address and starts no
+    program.
+
+    A text browser would take over the terminal, and could not show the page.
+    """
     for each in ("w3m", "lynx", "links", "elinks", "www-browser", "xdg-open"):
         program(tmp_path, each)
     (tmp_path / "mine").symlink_to(tmp_path / "w3m")
@@ -319,7 +353,7 @@ def test_browser_of_the_terminal_is_not_started(tmp_path: Path, name: str) -> No
 
 
 def test_first_graphical_browser_is_started(tmp_path: Path) -> None:
-    """With `BROWSER=w3m:firefox`, that is firefox."""
+    """Sets `$BROWSER` to a text browser and another browser: the other one is started."""
     program(tmp_path, "w3m")
     mine = program(tmp_path, "mine", FETCHING)
     with page_of(tmp_path, BROWSER=f"w3m{os.pathsep}{mine}"):
@@ -328,7 +362,9 @@ def test_first_graphical_browser_is_started(tmp_path: Path) -> None:
 
 
 def test_environment_is_not_changed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Kubectl and its plugins inherit the environment."""
+    """Looks for a browser: the environment stays as it is, because kubectl and its plugins inherit
+    it.
+    """
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.delenv("BROWSER", raising=False)
     before = dict(os.environ)
@@ -338,5 +374,5 @@ def test_environment_is_not_changed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("command", ['"', "w3m '", "firefox", "/snap/bin/firefox", "code --open"])
 def test_other_commands_are_not_taken_for_browsers_of_the_terminal(command: str) -> None:
-    """The commands include some that no shell can parse."""
+    """Checks commands that are no text browsers, including some that no shell can parse."""
     assert not is_text_browser(command)

@@ -1,4 +1,4 @@
-"""The page in a real browser on the embedded cluster: its content and its updates."""
+"""Tests the page in a real browser on the simulated cluster: its content and its updates."""
 
 import http.client
 import os
@@ -25,7 +25,9 @@ MARKUP = '<img src=x onerror="document.title=1">'
 
 
 def test_rollout_is_shown_while_it_runs_and_when_it_is_stuck(page: "Page") -> None:
-    """Tiles, budget, steps, reasons and timeline are updated without a reload."""
+    """Starts a rollout to a missing image: tiles, budget, steps, reasons and timeline change
+    without a reload.
+    """
     with on_port(cluster(tapp()), first="/default/shop") as served:
         page.goto(served.door.address)
         page.locator("#i5").wait_for()
@@ -49,7 +51,7 @@ def test_rollout_is_shown_while_it_runs_and_when_it_is_stuck(page: "Page") -> No
 
 
 def test_list_has_a_row_for_each_tapp_and_filters(page: "Page") -> None:
-    """Users can filter by text, namespace and state."""
+    """Filters the list of TApps by text, namespace and state."""
     standin = cluster(tapp(), tapp("ranks", replicas=300))
     standin.world.namespace("games")
     standin.world.apply(tapp("rooms", "games", statuses={"1": "Killed"}))
@@ -88,9 +90,9 @@ def test_partition_is_a_line_in_the_grid(page: "Page") -> None:
 
 
 def test_table_can_be_opened_with_a_key(page: "Page") -> None:
-    """Users of screen readers need the table.
+    """Presses the key `t`: a table with a row for each instance takes the place of the grid.
 
-    It has a row for each instance, and times in the user's time zone.
+    Users of screen readers need the table. Its times are in the user's time zone.
     """
     with on_port(cluster(tapp()), first="/default/shop") as served:
         page.goto(served.door.address)
@@ -106,7 +108,9 @@ def test_table_can_be_opened_with_a_key(page: "Page") -> None:
 
 
 def test_every_tile_can_be_selected_with_the_keyboard(page: "Page") -> None:
-    """Arrows move, shift selects a range, space adds one, Enter shows why, Escape clears."""
+    """Uses the keys of the grid: arrows move, shift selects a range, space adds one, Enter shows
+    why, Escape clears.
+    """
     with on_port(cluster(tapp(replicas=40)), first="/default/shop") as served:
         page.goto(served.door.address)
         page.locator("#i39").wait_for()
@@ -126,7 +130,9 @@ def test_every_tile_can_be_selected_with_the_keyboard(page: "Page") -> None:
 
 
 def test_texts_of_users_are_escaped(page: "Page") -> None:
-    """Such texts are images, templates, reasons, Events and causes."""
+    """Uses HTML as a template's name, an image and a hold's reason: the page shows it as text
+    everywhere.
+    """
     pool = {MARKUP: template("shop", f"shop:{MARKUP}")}
     standin = cluster(tapp(templatePool=pool, templates={"5": MARKUP}))
     note = {"metadata": {"annotations": {"apps.tkestack.io/hold": MARKUP}}}
@@ -162,7 +168,9 @@ def test_page_shows_that_the_server_is_lost_and_reconnects(page: "Page") -> None
 
 
 def test_page_keeps_old_data_if_the_cluster_does_not_respond(page: "Page") -> None:
-    """The page says that the data is old."""
+    """Breaks the connection to the cluster: the page keeps its data and says that the cluster is
+    lost.
+    """
     standin = cluster(tapp())
     with on_port(standin, first="/default/shop") as served:
         page.goto(served.door.address)
@@ -219,7 +227,7 @@ def test_only_changed_tiles_are_drawn(page: "Page") -> None:
 
 @pytest.mark.parametrize("width", [360, 1280])
 def test_page_is_not_wider_than_its_window(page: "Page", width: int) -> None:
-    """A wide table has a separate scroll bar."""
+    """Opens the page in a narrow and a wide window: a wide table has a separate scroll bar."""
     with on_port(cluster(tapp(replicas=70)), first="/default/shop") as served:
         page.set_viewport_size({"width": width, "height": 800})
         page.goto(served.door.address)
@@ -231,7 +239,9 @@ def test_page_is_not_wider_than_its_window(page: "Page", width: int) -> None:
 
 
 def test_page_shows_the_status_of_the_tapp_without_permission_for_pods(page: "Page") -> None:
-    """The page names the missing permission."""
+    """Takes the permission for pods from the user: the page shows the TApp's own status, and names
+    the permission.
+    """
     standin = cluster(tapp())
     standin.forbid("list pods")
     with on_port(standin, first="/default/shop") as served:
@@ -302,7 +312,9 @@ def test_used_port_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
 def test_server_runs_until_it_is_interrupted(end: int) -> None:
-    """The server prints its address immediately, and its exit code is 0."""
+    """Runs the server as a process: it prints its address immediately, and a signal ends it with
+    exit code 0.
+    """
     command = [sys.executable, "-m", "kubectl_tapp.main", "web", "--no-browser", "--port", "0"]
     environment = {**os.environ, "KUBECTL": "false"}
     environment.pop("PYTHONUNBUFFERED", None)
@@ -329,7 +341,7 @@ def test_without_flask_the_error_names_the_extra_to_install(
 
 
 def test_demo_serves_the_page(page: "Page") -> None:
-    """`make demo WEB=1` has the TApps of the demo and the real service."""
+    """Runs `make demo WEB=1`: its page has the TApps of the demo and the real service."""
     addresses: list[str] = []
     left = threading.Event()
 

@@ -1,4 +1,6 @@
-"""Pictures of the page: light, dark and narrow, with 6 and 1,000 instances, and a stuck rollout."""
+"""Tests pictures of the page: light, dark and narrow, with 6 and 1,000 instances, and a stuck
+rollout.
+"""
 
 import json
 from typing import TYPE_CHECKING
@@ -18,7 +20,11 @@ MEAN, MOST = 8, 90
 
 @pytest.mark.parametrize("name", SCENES)
 def test_picture_has_the_recorded_colors(browser: "Browser", name: str) -> None:
-    """`python -m tests.web.pictures` records them after a change of the page."""
+    """Takes the picture of each scene, and compares the mean colors of its grid with the recorded
+    ones.
+
+    `python -m tests.web.pictures` records them after a change of the page.
+    """
     now = looks(browser, taken(browser, name))
     before = json.loads(LOOKS.read_text(encoding="utf-8"))[name]
     apart = [
@@ -30,7 +36,9 @@ def test_picture_has_the_recorded_colors(browser: "Browser", name: str) -> None:
 
 
 def test_pictures_of_different_scenes_differ() -> None:
-    """Without this check the comparison of colors would also accept a blank page."""
+    """Compares the recorded colors of different scenes; otherwise a blank page would be accepted,
+    too.
+    """
     known = json.loads(LOOKS.read_text(encoding="utf-8"))
     assert set(known) == set(SCENES)
     assert len({json.dumps(each) for each in known.values()}) == len(known)

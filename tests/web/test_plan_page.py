@@ -1,4 +1,4 @@
-"""The page of a plan in a real browser: complete, without messages, in both color schemes."""
+"""Tests the page of a plan in a real browser: complete, without messages, in both color schemes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ FILLS = "new Set([...document.querySelectorAll('svg *')].map(e => getComputedSty
 def test_page_of_a_plan_is_shown_without_scripts_and_errors(
     browser: Browser, tmp_path: Path, scheme: Literal["light", "dark"]
 ) -> None:
-    """The plan has every outcome, and the page shows two pictures in color."""
+    """Opens the page of a plan with every outcome: it has two colored pictures, no scripts, and
+    causes no errors.
+    """
     file = tmp_path / "plan.html"
     file.write_text(written(eventful()), encoding="utf-8")
     context = browser.new_context(color_scheme=scheme)

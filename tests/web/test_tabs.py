@@ -1,4 +1,6 @@
-"""Many tabs of a browser with six connections to a server, and requests without a response."""
+"""Tests many tabs of a browser with six connections to a server, and requests without a
+response.
+"""
 
 import threading
 from collections.abc import Sequence
@@ -26,7 +28,7 @@ LIMIT = 90_000
 
 
 def test_more_tabs_than_connections_load_follow_and_plan(page: "Page") -> None:
-    """Some tabs show one TApp, others show the list."""
+    """Opens eight tabs with a TApp and one with the list: all show plans and changes."""
     with on_port(cluster(tapp()), first="/default/shop") as served:
         page.goto(served.door.address)
         page.locator("#i5").wait_for(timeout=LIMIT)
@@ -51,7 +53,11 @@ def test_more_tabs_than_connections_load_follow_and_plan(page: "Page") -> None:
 
 
 def test_hidden_tab_sends_few_requests_and_misses_nothing(page: "Page") -> None:
-    """The follower on the server keeps running, so the timeline is complete."""
+    """Hides a tab while the TApp changes: it sends almost no requests, and shows the change
+    afterwards.
+
+    The follower on the server keeps running, so the timeline is complete.
+    """
     with on_port(cluster(tapp()), first="/default/shop") as served:
         page.goto(served.door.address)
         page.locator("#i5.ok").wait_for()
@@ -72,7 +78,10 @@ def test_hidden_tab_sends_few_requests_and_misses_nothing(page: "Page") -> None:
 
 
 def test_all_requests_get_their_response_at_once(page: "Page") -> None:
-    """A request that waits would keep one of the browser's connections from another tab."""
+    """Loads the page: after that, no request is waiting for a response.
+
+    A request that waits would keep one of the browser's connections from another tab.
+    """
     with on_port(cluster(tapp()), first="/default/shop") as served:
         going: list[Request] = []
 
@@ -91,11 +100,14 @@ def test_all_requests_get_their_response_at_once(page: "Page") -> None:
 
 
 def _unanswered(_: "Route") -> None:
-    """Sends no response to a request."""
+    """Handles a request of the page by sending no response."""
 
 
 def test_plan_without_a_response_times_out_with_an_error(page: "Page") -> None:
-    """The user can send the form again."""
+    """Sends a form that gets no response: the page says so after 10 seconds, and gives up after 40.
+
+    The user can send the form again.
+    """
     with on_port(cluster(tapp()), first="/default/shop") as served:
         page.clock.install()
         page.goto(served.door.address)
@@ -114,7 +126,10 @@ def test_plan_without_a_response_times_out_with_an_error(page: "Page") -> None:
 
 
 def test_change_without_a_response_is_reported_as_possibly_done(page: "Page") -> None:
-    """Users have to check the TApp before they repeat the change."""
+    """Carries out a change that gets no response: the page says that it may have been made.
+
+    Users have to check the TApp before they repeat the change.
+    """
     with on_port(cluster(tapp()), first="/default/shop") as served:
         page.clock.install()
         page.goto(served.door.address)
@@ -133,7 +148,10 @@ def test_change_without_a_response_is_reported_as_possibly_done(page: "Page") ->
     ids=["the model", "the settings"],
 )
 def test_page_without_a_response_says_so_and_continues(page: "Page", place: str, said: str) -> None:
-    """A server that hangs, or a machine that has slept, sends no response."""
+    """Gives the page no response for a while: it says that the connection is lost, and recovers.
+
+    A server that hangs, or a machine that has slept, sends no response.
+    """
     with on_port(cluster(tapp()), first="/default/shop") as served:
         page.clock.install()
         page.route(place, _unanswered)
@@ -174,14 +192,18 @@ def test_slow_plan_does_not_block_other_tabs(page: "Page") -> None:
 
 
 class Still(Follower):
-    """A follower without watches; the tests publish its model."""
+    """A follower without watches, whose data the tests publish."""
 
     def _watch_and_look(self) -> None:
         self._stopped.wait(60)
 
 
 def test_reader_gets_all_changes_after_its_version() -> None:
-    """A reader without a version, or with an unknown version, gets the whole model."""
+    """Publishes data and reads it by version: a reader gets each change after the version that it
+    has.
+
+    A reader without a version, or with an unknown version, gets all data.
+    """
     session = session_of(cluster(tapp(replicas=1)))
     followed, other = Still(session), Still(session)
     try:
@@ -208,7 +230,11 @@ def test_reader_gets_all_changes_after_its_version() -> None:
 def test_follower_ends_some_time_after_its_last_reader(
     monkeypatch: pytest.MonkeyPatch, hidden: Any
 ) -> None:
-    """A hidden page has more time, because browsers run hidden pages only once a minute."""
+    """Lets time pass after the last read: the follower of a visible page ends before that of a
+    hidden page.
+
+    Browsers run hidden pages only once a minute.
+    """
     followed = Still(session_of(cluster(tapp(replicas=1))))
     try:
         followed.since("", hidden=hidden)
