@@ -1,8 +1,9 @@
-"""`make bench`: measures important syncs relative to parsing and writing the same JSON.
+"""Measures important syncs relative to parsing and writing the same JSON: `make bench`.
 
 A stream is a series of requests of one TApp, as a cluster sends them. It runs through the service
 in a new process (`play.py` says what is measured), and with `--against COMMIT` through that commit,
-too. Ratios to REF are comparable between machines and commits, milliseconds are not.
+too. REF is the time that parsing the request and writing the response take. Ratios to REF are
+comparable between machines and commits, milliseconds are not.
 """
 
 # ruff: noqa: T201 - a command that prints
@@ -35,13 +36,13 @@ CHANGES: tuple[Callable[[Any], Any], ...] = (
 
 
 class Stream(NamedTuple):
-    """Syncs of one TApp.
+    """A series of syncs of one TApp.
 
     Attributes:
-        what: what changes from one sync to the next.
+        what: the difference between one sync and the next, as text.
         pods: the number of instances.
         bodies: returns the requests.
-        target: the largest ratio of the handler's time to REF, or None.
+        target: the largest accepted ratio of the handler's time to REF; None for no limit.
     """
 
     what: str
@@ -51,7 +52,7 @@ class Stream(NamedTuple):
 
 
 def streams(sizes: list[int]) -> Iterator[Stream]:
-    """Yields the streams of these sizes, and those of the usual size."""
+    """Yields the streams for TApps of these sizes, and further streams for the usual size."""
     for n in sizes:
         yield Stream("one pod changed", n, partial(one_changed, n), {TYPICAL: 0.4}.get(n))
         yield Stream("first request", n, partial(first, n), {TYPICAL: 2.5}.get(n))
@@ -64,7 +65,10 @@ def streams(sizes: list[int]) -> Iterator[Stream]:
 
 
 def one_changed(n: int, **ways: Any) -> list[bytes]:
-    """Returns requests that need no action, each with one changed pod."""
+    """Returns requests of a TApp with `n` instances that need no action; one pod differs in each.
+
+    `ways` are arguments of `Life`.
+    """
     life, bodies = Life(n, **ways).settle(), []
     for turn in range(WARM + len(CHANGES)):
         bodies.append(as_sent(life.request()))
@@ -75,12 +79,16 @@ def one_changed(n: int, **ways: Any) -> list[bytes]:
 
 
 def first(n: int) -> list[bytes]:
-    """Returns requests that need no action, each with new pods only."""
+    """Returns requests of different TApps with `n` instances that need no action, so that all pods
+    are new.
+    """
     return [as_sent(Life(n).settle().request()) for _ in range(WARM + 1)]
 
 
 def rolling(n: int) -> list[bytes]:
-    """Returns requests of a rollout: every second pod is updated, 2% of all between two syncs."""
+    """Returns requests of a rollout of `n` instances: half of them are updated, 2% of all between
+    two syncs.
+    """
     life, bodies = Life(n).settle().half_rolled(), []
     life.change(updateStrategy={"maxUnavailable": "2%"})
     for _ in range(WARM + len(CHANGES)):
@@ -91,9 +99,9 @@ def rolling(n: int) -> list[bytes]:
 
 
 def measured(place: Path, tree: Path, passes: int) -> Row:
-    """Measures the requests in a directory, with the service in a tree.
+    """Measures the requests in the directory `place` with the service in the directory `tree`.
 
-    The process has the malloc settings of the image.
+    Each request is sent `passes` times. The process has the malloc settings of the image.
     """
     command = [sys.executable, "-P", str(Path(__file__).with_name("play.py")), str(place)]
     malloc = dict(re.findall(r"(MALLOC_\w+)=(\S+)", (ROOT / "Dockerfile").read_text()))
@@ -109,7 +117,7 @@ def measured(place: Path, tree: Path, passes: int) -> Row:
 
 
 def export(commit: str, place: Path) -> None:
-    """Writes the files of a commit into a directory."""
+    """Writes the files of a commit into the directory `place`."""
     archive = ["git", "-C", str(ROOT), "archive", commit]
     packed = subprocess.run(archive, check=False, stdout=subprocess.PIPE)
     if packed.returncode:
@@ -118,7 +126,7 @@ def export(commit: str, place: Path) -> None:
 
 
 def shown(row: Row) -> str:
-    """Returns a line of the table."""
+    """Returns a line of the table for the figures of one stream."""
     form = {float: ",.2f", int: ","}
     return f"| {' | '.join(format(each, form.get(type(each), '')) for each in row.values())} |"
 

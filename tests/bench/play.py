@@ -1,11 +1,11 @@
 """Plays a stream through the service of the current directory: `play.py PLACE 3 2`.
 
-Each file in the place is a request. The command prints a JSON object with the size of a request in
-MB and the CPU milliseconds of REF and the handler. These are medians of all requests but the first
-two, for each the minimum of three passes. The last figure is the maximum growth of the process, in
-multiples of the request. The handler is the WSGI application with the garbage collector and the log
-as shipped. REF is `orjson.loads` of the request and `orjson.dumps` of the response without a
-collector.
+Each file in the directory PLACE is a request. Each is played three times, and the first two
+requests do not count. The command prints a JSON object with the size of a request in MB, and the
+CPU milliseconds of REF and the handler. These are medians of all requests, for each the minimum of
+its passes. The last figure is the maximum growth of the process, in multiples of the request. The
+handler is the WSGI application with the garbage collector and the log as shipped. REF is
+`orjson.loads` of the request and `orjson.dumps` of the response without a collector.
 """
 
 import gc
@@ -30,7 +30,9 @@ from tests.builders import NOW
 
 
 def worker(served: dict[str, Any]) -> WsgiHook:
-    """Returns a worker that has not handled a request yet."""
+    """Returns a worker of the service that has not handled a request yet; `served` is gunicorn's
+    configuration.
+    """
     settings = Settings(pace_seconds=0, pace_pod_seconds=0)
     app = create_app(settings, clock=lambda: NOW).wsgi_app
     for handler in LOGGER.handlers:
@@ -41,13 +43,15 @@ def worker(served: dict[str, Any]) -> WsgiHook:
 
 
 def megabytes(field: str) -> float:
-    """Returns a size of this process."""
+    """Returns a size of this process in MB, by its name in /proc/self/status, for example
+    `VmRSS`.
+    """
     text = Path("/proc/self/status").read_text(encoding="ascii")
     return int(re.findall(rf"{field}:\s+(\d+) kB", text)[0]) / 1e3
 
 
 def timed(hook: WsgiHook, body: bytes) -> tuple[float, float]:
-    """Returns the CPU milliseconds of the handler and of REF."""
+    """Sends a request; returns the CPU milliseconds of the handler and of REF."""
     gc.enable()
     started = time.thread_time()
     answer = hook.post("/sync", body, 60)
@@ -63,7 +67,9 @@ def timed(hook: WsgiHook, body: bytes) -> tuple[float, float]:
 
 
 def main(place: str, passes: int, warm: int) -> None:
-    """Plays the stream."""
+    """Plays the requests in a directory `passes` times, and prints the figures; the first `warm` do
+    not count.
+    """
     served = runpy.run_path("gunicorn.conf.py")
     hook, files = worker(served), sorted(Path(place).iterdir())
     idle, size = megabytes("VmRSS"), files[-1].stat().st_size / 1e6

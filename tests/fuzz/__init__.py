@@ -1,1 +1,3 @@
-"""Fuzzing of the whole service in process: `make fuzz`, and a small profile in `make test`."""
+"""Fuzzes the whole service in this process: at length with `make fuzz`, and shortly in `make
+test`.
+"""

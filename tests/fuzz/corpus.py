@@ -1,4 +1,4 @@
-"""The requests with which the fuzzing starts.
+"""Builds the valid requests that the fuzzer changes; `documents` is the entry point.
 
 Every child is the hook's own response after admission (`tests.builders`), at several stages of its
 life.
@@ -35,7 +35,7 @@ Post = Callable[[str, bytes], bytes]
 
 
 def documents(post: Post) -> list[tuple[str, Document]]:
-    """Returns requests with their endpoints; `post` calls the service."""
+    """Returns pairs of an endpoint and a valid request; `post` sends a request to the service."""
     found = [*_lives(post), *_histories(post), *_exposed(post)]
     ends = [("/finalize", {**item, "finalizing": True}) for _, item in found[::3]]
     for _, item in ends[::2]:  # the others pass to another controller
@@ -62,9 +62,9 @@ def _exposed(post: Post) -> Iterator[tuple[str, Document]]:
 
 
 def _drained(post: Post) -> Iterator[tuple[str, Document]]:
-    """Yields requests with drained, updated or lost pods.
+    """Yields requests with pods that leave their Services, were updated, or are on a lost node.
 
-    The gates of the pods are open, closed or missing.
+    The readiness gates of the pods are open, closed or missing.
     """
     body = template(readinessGates=[{"conditionType": gate} for gate in GATES])
     strategy = {"inPlaceUpdateStrategy": {"gracePeriodSeconds": 5}}
@@ -95,9 +95,8 @@ def _drained(post: Post) -> Iterator[tuple[str, Document]]:
 
 
 def _histories(post: Post) -> Iterator[tuple[str, Document]]:
-    """Yields requests with a history.
-
-    The history has a rollback, is outdated or beyond its limit, or has foreign revisions.
+    """Yields requests with ControllerRevisions: none, up to date, too many, foreign ones, or one in
+    deletion.
     """
     pool = {"a": template("a:1"), "b": template("b:1")}
     parent = tapp(replicas=3, templatePool=pool, templates={"1": "a"}, revisionHistoryLimit=2)
@@ -144,7 +143,9 @@ def _split(children: list[Document]) -> tuple[list[Document], list[Document]]:
 
 
 def _lives(post: Post) -> Iterator[tuple[str, Document]]:
-    """Yields requests with pools, claims and sidecars, and pods at every stage of their lives."""
+    """Yields requests with pools, claims and sidecars, and with pods at every stage of their
+    lives.
+    """
     other = template("nginx:1.27", labels={"app": "web", "track": "canary"})
     spec: Document = {
         "replicas": 5,
@@ -179,7 +180,11 @@ def _lives(post: Post) -> Iterator[tuple[str, Document]]:
 
 
 def _rolling(post: Post, spec: Document) -> Document:
-    """Returns a request during an update in place: with records, and a container to restart."""
+    """Returns a request during an update in place: pods have records, and containers still have to
+    restart.
+
+    `spec` is the spec of the TApp.
+    """
     plain = {**spec, "templates": {}, "statuses": {}, "minReadySeconds": 0}
     parent = tapp(**plain)
     pods, claims = _split(_children(post, parent))

@@ -1,6 +1,6 @@
-"""Checks any response to any request (P7), and Metacontroller's use of it (P1, P6).
+"""Checks the response to any request (P7), and the use that Metacontroller makes of it (P1, P6).
 
-`Service.check` is the entry point.
+`Service.check` is the entry point. No check needs a valid request.
 """
 
 import io
@@ -51,13 +51,13 @@ class _Children(msgspec.Struct):
 
 
 class Request(msgspec.Struct):
-    """The parts of a request that the checks read; the rest may be broken."""
+    """The parts of a request that the checks read; all other parts may be broken."""
 
     parent: dict[str, msgspec.Raw]
     children: msgspec.Raw
 
     def part(self, key: str) -> Any:
-        """Returns `metadata` or `spec` of the parent; None if it is too broken to be read.
+        """Returns `metadata` or `spec` of the parent; None if that part is too broken to be read.
 
         The status may be broken at any time, the spec in the deletion of a TApp.
         """
@@ -72,13 +72,15 @@ class _Pod(msgspec.Struct):
 
 
 class _Decorated(msgspec.Struct):
-    """The parts of a decorator's request that the checks read."""
+    """The parts of a DecoratorController's request that the checks read."""
 
     object: msgspec.Raw
 
 
 def _reader(kind: type[T]) -> Callable[[bytes | msgspec.Raw], T]:
-    """Returns a function that parses JSON as this type, even if parts are nested too deeply."""
+    """Returns a function that parses JSON as the type `kind`, even if parts are nested too
+    deeply.
+    """
     return partial(as_deep_as_readable, msgspec.json.Decoder(kind).decode)
 
 
@@ -91,7 +93,7 @@ read_odd = _reader(_Odd)
 
 
 def name_of(child: msgspec.Raw) -> str:
-    """Returns the name of a child; of duplicate keys the last one counts."""
+    """Returns the name of a child; if a key is repeated, its last value counts."""
     try:
         return read_named(child).metadata.name
     except msgspec.ValidationError:
@@ -107,9 +109,9 @@ API_VERSIONS = {
 HOOKS = ("/sync", "/finalize", "/customize", "/plan", "/pod-status")
 GOOD, BAD = {200}, {400, 401, 404, 405, 411, 413, 415}
 SECONDS = 100.0
-"""A response that takes longer counts as a hang."""
+"""Seconds after which a missing response counts as a hang."""
 SHORT = 1 << 20
-"""The size of a response, in bytes, below which it is not checked."""
+"""The size of a response, in bytes, below which its size is not checked."""
 LONGEST_ERROR = 600
 ERROR_KEYS = {"error", "path", "requestId"}
 ANSWER_KEYS = {
@@ -127,11 +129,11 @@ class FindingError(AssertionError):
 
 
 class HangError(BaseException):
-    """A response takes too long; no `except Exception` catches this."""
+    """A response takes too long; a BaseException, so that no `except Exception` catches it."""
 
 
 def hold(claim: Any, what: object) -> None:
-    """Raises FindingError unless `claim` is true."""
+    """Raises FindingError with the text `what` unless `claim` is true."""
     if not claim:
         raise FindingError(str(what)[:2000])
 
@@ -142,24 +144,34 @@ def _hook(**settings: Any) -> WsgiHook:
 
 
 class Service:
-    """The WSGI application, called without a server or a test client."""
+    """Runs the WSGI application in this process, without a server or a test client.
+
+    Requests can also be sent to a second application without a memo, which caches nothing.
+    """
 
     def __init__(self, **settings: Any) -> None:
-        """Builds a new application with a clock that stands still."""
+        """Builds a new application with these settings and a clock that stands still."""
         self._hook = _hook(**settings)
         self._forgetful = _hook(**settings, memo_bytes=0)
 
     def call(
         self, path: str, body: bytes, *, remembering: bool = True, **more: Any
     ) -> tuple[int, dict[str, str], bytes]:
-        """Returns status code, headers (lower-case names) and body of the response."""
+        """Sends a request and returns the status code, the headers (with lower-case names) and the
+        body.
+
+        If `remembering` is False, the application without a memo gets the request. `more` are WSGI
+        variables.
+        """
         hook = self._hook if remembering else self._forgetful
         given = {"PATH_INFO": path, "wsgi.errors": io.StringIO(), **more}
         answer = hook.post("http://localhost", body, 0, **given)
         return answer.status, answer.headers, answer.body
 
     def post(self, path: str, body: bytes) -> bytes:
-        """Returns the body of a response that must be a 200."""
+        """Sends a request and returns the body of the response, which must have the status code
+        200.
+        """
         code, _, answer = self.call(path, body)
         hold(code == 200, answer)
         return answer
@@ -200,9 +212,10 @@ class Service:
         return code
 
     def _check_omitted(self, path: str, request: Request, body: bytes, omitted: set[Any]) -> None:
-        """Checks that the decisions name every child that the response omits.
+        """Checks that the decisions name every child that the response omits, because
+        Metacontroller deletes it.
 
-        Metacontroller deletes these children.
+        `omitted` are pairs of a kind and a name.
         """
         if path == "/finalize":
             spec = request.part("spec")
@@ -250,7 +263,7 @@ def asked_for(body: bytes) -> int:
 
 
 def check_error(code: int, headers: dict[str, str], answer: bytes) -> None:
-    """Checks that an error is a short JSON document without internals."""
+    """Checks that an error is a short JSON document without internals of the service."""
     body = parsed(answer)
     unowned = code == 503 and "Namespace" in body.get("error", "")
     hold(code in BAD or unowned, f"{code}: {answer[:500]!r}")
@@ -263,7 +276,9 @@ def check_error(code: int, headers: dict[str, str], answer: bytes) -> None:
 
 
 def check_answer(path: str, answer: Document) -> None:
-    """Checks that Metacontroller's strict decoder would accept the response."""
+    """Checks that Metacontroller's strict decoder would accept the response of a sync or finalize
+    call.
+    """
     hold(isinstance(answer.get("status"), dict), "status is no object")
     again = answer.get("resyncAfterSeconds", 1)
     hold(isinstance(again, int | float) and again > 0, again)
@@ -272,7 +287,9 @@ def check_answer(path: str, answer: Document) -> None:
 
 
 def check_status(body: bytes, answer: Document) -> None:
-    """Checks that a status contains everything observed, except for the service's own changes."""
+    """Checks that the returned status contains everything observed, except for the service's own
+    changes.
+    """
     status = read_pod(read_decorated(body).object).status
     again = answer.get("resyncAfterSeconds", 1)
     hold(isinstance(again, int | float) and again > 0, again)
@@ -291,7 +308,9 @@ def check_status(body: bytes, answer: Document) -> None:
 
 
 def check_children(request: Request, answer: Document) -> set[tuple[str, str]]:
-    """Checks the children; returns (kind, name) of the observed ones that the response omits."""
+    """Checks the children of a response; returns kind and name of the observed children that it
+    omits.
+    """
     hold(isinstance(answer.get("children"), list), "children is no list")
     found = set()
     namespace = request.part("metadata")["namespace"]
@@ -317,7 +336,9 @@ def check_children(request: Request, answer: Document) -> set[tuple[str, str]]:
 
 
 def parsed(answer: bytes) -> Document:
-    """Parses a JSON object without duplicate keys, as Go's decoder sees it."""
+    """Parses a JSON object and raises FindingError if a key is repeated, as Go's decoder would not
+    see both.
+    """
     text = answer.decode("utf-8")
     document = json.loads(text, object_pairs_hook=_once, parse_constant=_no_constant)
     hold(isinstance(document, dict), answer[:100])
@@ -336,7 +357,7 @@ def _no_constant(text: str) -> None:
 
 @contextmanager
 def no_hang(seconds: float = SECONDS) -> Iterator[None]:
-    """Raises `HangError` in the main thread if the block takes longer."""
+    """Raises `HangError` in the main thread if the block takes longer than `seconds` seconds."""
 
     def ring(_signal: int, _frame: FrameType | None) -> None:
         raise HangError(f"no answer after {seconds} s")

@@ -1,4 +1,7 @@
-"""Requests that are almost valid, as Hypothesis strategies, so that findings are minimized."""
+"""Draws requests that are almost valid, as Hypothesis strategies, so that findings are minimized.
+
+`nearly_right` changes a valid request, `scratched` changes bytes, and `noise` draws any bytes.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ RAW = [
     *(b"[" * 300 + b"]" * 300, b'{"a":' * 500 + b"1" + b"}" * 500, b"[" * 20_000 + b"]" * 20_000),
     b'{"metadata":{"name":"web-0"},"metadata":null}',
 ]
-"""Texts in place of values that no encoder writes."""
+"""Bytes in place of values, most of which no JSON encoder writes."""
 TEXTS = [
     *("", " ", "0", "1", "-1", "01", "a", "ä", "\U0001f600", "\x00", "null", "{}", "[]", '"', "{"),
     *("web", "web-0", "web-1", "web-10", "web-01", "web-", "web-9999999999", "web-0.web", "shop"),
@@ -47,11 +50,11 @@ values = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=3),
     max_leaves=4,
 )
-"""Any values, for places that may have any value."""
+"""Any JSON values, for places that may have any value."""
 
 
 def by_schema(schema: Document) -> st.SearchStrategy[Any]:
-    """Returns values that fit a field's schema, and sometimes others."""
+    """Returns a strategy for values that fit a JSON schema; one in twelve does not."""
     return st.integers(0, 11).flatmap(lambda odd: values if odd == 11 else _fitting(schema))
 
 
@@ -81,7 +84,9 @@ specs = by_schema(spec_schema())
 
 @st.composite
 def nearly_right(draw: st.DrawFn, document: Document) -> bytes:
-    """Draws the bytes of a request with up to eight changes, in one of several JSON styles."""
+    """Draws the bytes of a request: the document with up to eight changes, in one of several JSON
+    styles.
+    """
     document = msgspec.json.decode(msgspec.json.encode(document))
     if draw(st.integers(0, 7)) == 0 and "parent" in document:
         spec = draw(specs)
@@ -102,7 +107,9 @@ def nearly_right(draw: st.DrawFn, document: Document) -> bytes:
 
 
 def _place(draw: st.DrawFn, document: Any) -> Iterator[tuple[Any, Any]]:
-    """Yields the containers and keys on a random path from the outside in."""
+    """Yields the objects or lists and the keys on a random path into the document, from the outside
+    in.
+    """
     while isinstance(document, dict | list) and document:
         among = list(document) if isinstance(document, dict) else range(len(document))
         key = draw(st.sampled_from(among))
@@ -144,7 +151,10 @@ def _change(draw: st.DrawFn, document: Document) -> None:
 
 
 def _twice(holder: Document, key: str, value: Any, *, escaped: bool) -> msgspec.Raw:
-    r"""Returns the object with a duplicate key, perhaps in escapes: `\u006eame`."""
+    """Returns the object with `key` a second time, with the other value.
+
+    If `escaped`, every letter of the second key is written as a JSON escape.
+    """
     again = "".join(f"\\u{ord(each):04x}" for each in key if ord(each) < 2**16) if escaped else key
     name = f'"{again}"'.encode() if escaped else msgspec.json.encode(key)
     pair = name + b":" + msgspec.json.encode(value)
@@ -152,7 +162,7 @@ def _twice(holder: Document, key: str, value: Any, *, escaped: bool) -> msgspec.
 
 
 def _near(value: Any) -> st.SearchStrategy[Any]:
-    """Returns a small change of the same type, or the same value in another type."""
+    """Returns a strategy for small changes of the value, or for the same value in another type."""
     wrapped = st.sampled_from([[value], {"a": value}, [value, value]])
     match value:
         case None | bool():
@@ -172,7 +182,9 @@ def _near(value: Any) -> st.SearchStrategy[Any]:
 
 
 def _parsed(text: str) -> st.SearchStrategy[Any]:
-    """Returns the JSON in a text, such as a record in an annotation, or the text itself."""
+    """Returns a strategy for the JSON in a text, such as a record in an annotation, or for the text
+    itself.
+    """
     try:
         return st.just(msgspec.json.decode(text))
     except (msgspec.DecodeError, RecursionError):
@@ -188,7 +200,7 @@ _SIGNS = [bytes([each]) for each in b'{}[],:"\\ 1']
 
 @st.composite
 def scratched(draw: st.DrawFn, text: bytes) -> bytes:
-    """Draws the text with bytes lost, doubled, or inserted."""
+    """Draws the text with bytes lost, doubled, or inserted at up to four places."""
     for _ in range(draw(st.sampled_from([1, 1, 2, 4]))):
         at = draw(st.integers(0, len(text)))
         end = at + draw(st.sampled_from([1, 1, 2, 8, 100]))

@@ -1,4 +1,4 @@
-"""Random bytes on every endpoint: a small run of what `make fuzz` does at length.
+"""Sends random bytes to every endpoint: a small run of the tests that `make fuzz` runs at length.
 
 With FUZZ_INPUTS, this number of requests is sent in all; `--hypothesis-seed` chooses them.
 """
@@ -25,9 +25,9 @@ INPUTS = int(os.environ.get("FUZZ_INPUTS", "0"))
 
 
 def inputs(small: int) -> settings:
-    """Returns the number of inputs for one test.
+    """Returns the settings of Hypothesis with the number of inputs for one test.
 
-    In a long run it is an equal share of FUZZ_INPUTS for each document of the corpus.
+    That is `small`, or in a long run an equal share of FUZZ_INPUTS for each document of the corpus.
     """
     many = INPUTS // len(CORPUS) or small
     return settings(max_examples=many, derandomize=not INPUTS, print_blob=bool(INPUTS))

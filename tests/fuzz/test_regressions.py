@@ -1,4 +1,4 @@
-"""Errors that the fuzzer has found, each with a test."""
+"""Repeats errors that the fuzzer has found, each with a test."""
 
 import json
 from typing import Any
@@ -31,7 +31,10 @@ def settled(parent: Document) -> list[Document]:
 
 @pytest.mark.parametrize("record", ["", "\\", "a\\", 'x","y', "{}", '\\"'])
 def test_damaged_record_is_read_without_the_text_behind_it(record: str) -> None:
-    """The parser once read beyond the record, to the next text of the pod."""
+    """Damages the record of an update: the response is valid.
+
+    The parser once read beyond the record, to the next text of the pod.
+    """
     parent = tapp(replicas=4, template=template(annotations={"note": "a"}))
     pods = []
     for pod in settled(parent):
@@ -61,7 +64,10 @@ def test_status_with_invalid_utf_8_causes_no_error(place: str, odd: str) -> None
 
 @pytest.mark.parametrize("name", ['we"b', "we\nb", "wéb", "we\\b", "%b", "web-2147483647"])
 def test_new_pods_of_a_tapp_with_an_unusual_name_have_their_own_names(name: str) -> None:
-    """All new pods once had the placeholder of the instance number in their name."""
+    """Creates the pods of TApps with unusual names: each pod has its own number in its name.
+
+    All new pods once had the placeholder of the instance number in their name.
+    """
     parent = tapp(replicas=3)
     parent["metadata"]["name"] = name
     answer = json.loads(SERVICE.post("/sync", as_sent(request(parent))))
@@ -71,13 +77,18 @@ def test_new_pods_of_a_tapp_with_an_unusual_name_have_their_own_names(name: str)
 
 @pytest.mark.parametrize("path", HOOKS)
 def test_method_options_is_refused(path: str) -> None:
-    """Flask once answered such a request itself, in HTML."""
+    """Sends OPTIONS to each hook: it gets 405 with a JSON error; Flask once answered itself, in
+    HTML.
+    """
     assert SERVICE.check(path, b"", REQUEST_METHOD="OPTIONS") == 405
 
 
 @pytest.mark.parametrize("place", ["record", "node"])
 def test_value_with_invalid_utf_8_is_refused_in_every_pod(place: str) -> None:
-    """A pod that resembled another pod was once not decoded, so its values were not checked."""
+    """Puts invalid UTF-8 into one of two similar pods: the request gets 400.
+
+    A pod that resembled another pod was once not decoded, so its values were not checked.
+    """
     parent = tapp(replicas=2, template=template(annotations={RECORD: "{}"}))
     pods = settled(parent)
     for pod, mark in zip(pods, ("a", "@@"), strict=True):
@@ -91,7 +102,11 @@ def test_value_with_invalid_utf_8_is_refused_in_every_pod(place: str) -> None:
 
 @pytest.mark.parametrize("name", [{}, [], 5, None, ...])
 def test_variable_without_a_valid_name_is_left_to_the_api_server(name: Any) -> None:
-    """The search for repeated names once failed if a name could not be the key of a map."""
+    """Creates a pod with an environment variable without a valid name: the new pod has it
+    unchanged.
+
+    The search for repeated names once failed if a name could not be the key of a map.
+    """
     odd = {"value": "x"} if name is ... else {"name": name, "value": "x"}
     env = [{"name": "A", "value": "1"}, odd]
     answer = SERVICE.post(
@@ -111,7 +126,10 @@ def test_quantity_of_thousands_of_digits_causes_no_error(digits: int, suffix: st
 
 @pytest.mark.parametrize("digits", [20, 400, 5000])
 def test_number_of_many_digits_is_refused_or_processed(digits: int) -> None:
-    """Subtracting such a `minReadySeconds` from a float once failed."""
+    """Puts numbers with up to 5,000 digits into several fields: each request gets 200 or 400.
+
+    Subtracting such a `minReadySeconds` from a float once failed.
+    """
     number = b"9" * digits
     for field in ("minReadySeconds", "replicas", "serviceName", "updateStrategy", "neverMigrate"):
         parent = tapp(replicas=1)
@@ -126,7 +144,10 @@ def test_number_of_many_digits_is_refused_or_processed(digits: int) -> None:
 
 @pytest.mark.parametrize("time", [b"\xe3", b"\\u0041", b"2026\\\\", b"\\n"])
 def test_invalid_time_is_never_the_newest_time(time: bytes) -> None:
-    """The time of a condition was once compared as a text, without a check that it is a time."""
+    """Puts an invalid time into a pod's conditions: no condition of the TApp has it.
+
+    The time of a condition was once compared as a text, without a check that it is a time.
+    """
     parent = tapp(replicas=2)
     pods = settled(parent)
     for condition in pods[1]["status"]["conditions"]:
@@ -139,7 +160,9 @@ def test_invalid_time_is_never_the_newest_time(time: bytes) -> None:
 
 
 def test_error_shortens_a_long_name() -> None:
-    """The error once quoted the whole namespace of 100,000 characters."""
+    """Sends a namespace of 100,000 characters: the error is short; it once quoted the whole
+    namespace.
+    """
     parent = tapp(volumeClaimTemplates=[claim_template()])
     parent["metadata"]["namespace"] = "9" * 100_000
     document = request(parent)
@@ -150,7 +173,11 @@ def test_error_shortens_a_long_name() -> None:
 @pytest.mark.parametrize("section", ["initContainers", "volumes", "tolerations"])
 @pytest.mark.parametrize("value", [0, 0.0, "", False, {}])
 def test_empty_value_of_another_type_is_not_read_as_a_list(section: str, value: Any) -> None:
-    """One function once accepted the value as an empty list, and another one iterated over it."""
+    """Puts an empty value of a wrong type in place of a list: the template is refused with a
+    condition.
+
+    One function once accepted the value as an empty list, and another one iterated over it.
+    """
     parent = tapp(template=template(**{section: value}))
     for claims in ([], [claim_template()]):
         parent["spec"]["volumeClaimTemplates"] = claims
@@ -162,7 +189,9 @@ def test_empty_value_of_another_type_is_not_read_as_a_list(section: str, value: 
 
 
 def _asked(status: bytes) -> bytes:
-    """Returns a request of the DecoratorController for a pod of a TApp with this status."""
+    """Returns a request of the DecoratorController for a pod of a TApp; `status` is the pod's
+    status as JSON.
+    """
     pod = next(item["object"] for path, item in documents(SERVICE.post) if path == "/pod-status")
     text = json.dumps({"object": {**pod, "status": "HERE"}})
     return text.encode().replace(b'"HERE"', status)
@@ -170,7 +199,10 @@ def _asked(status: bytes) -> bytes:
 
 @pytest.mark.parametrize("conditions", ['["x"]', '[["a"]]', "[5]", '[{"type":5}]'])
 def test_invalid_conditions_stay_unchanged(conditions: str) -> None:
-    """The service had read such conditions as an empty list, which caused an internal error."""
+    """Sends a pod whose conditions have wrong types: the response has the same conditions.
+
+    The service had read such conditions as an empty list, which caused an internal error.
+    """
     body = _asked(b'{"phase":"Running","conditions":' + conditions.encode() + b"}")
     assert SERVICE.check("/pod-status", body) == 200
     assert json.loads(SERVICE.post("/pod-status", body))["status"]["conditions"] == json.loads(
@@ -179,7 +211,9 @@ def test_invalid_conditions_stay_unchanged(conditions: str) -> None:
 
 
 def test_status_with_invalid_utf_8_is_refused() -> None:
-    """The service once returned the status unchanged, so its response was no valid JSON."""
+    """Sends a status with invalid UTF-8: it gets 400; it was once returned, so the response was no
+    valid JSON.
+    """
     assert SERVICE.check("/pod-status", _asked(b'{"podIP":"\xed\xa0\x80"}')) == 400
 
 

@@ -1,6 +1,7 @@
 """Runs all load tests: `python -m tests.load [--seconds 300] [--connections 64]`.
 
-Prints figures as JSON lines.
+Prints a JSON line with figures for each part. The exit code is 1 if a response was wrong, lost or
+failed.
 """
 
 import argparse

@@ -1,5 +1,7 @@
-"""Faulty clients of the service: slow ones, ones that leave, too large requests; and probes
-meanwhile.
+"""Simulates faulty clients of the service: slow ones, ones that leave, and too large requests.
+
+Meanwhile `Probes` measures whether health checks succeed. Each test is a function that returns
+figures.
 """
 
 import http.client
@@ -27,7 +29,7 @@ class Probes:
     """
 
     def __init__(self, service: Service, pause: float = 0.02) -> None:
-        """Starts the calls."""
+        """Starts the calls, with `pause` seconds between two of them."""
         code = f"from tests.load.faults import probe; probe({service.port}, {pause})"
         self._process = subprocess.Popen(
             [sys.executable, "-c", code], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -36,14 +38,19 @@ class Probes:
         self._process.stdout.readline()  # it has begun
 
     def stop(self) -> dict[str, Any]:
-        """Ends the calls and returns the figures."""
+        """Ends the calls and returns their number, the number of failures, and percentiles of their
+        milliseconds.
+        """
         output, _ = self._process.communicate(timeout=240)
         figures: dict[str, Any] = json.loads(output)
         return figures
 
 
 def probe(port: int, pause: float) -> None:
-    """Calls /healthz until standard input is closed, and prints the figures."""
+    """Calls /healthz on `port` until standard input is closed, and prints the figures as JSON.
+
+    `pause` is the number of seconds between two calls.
+    """
     seconds: list[float] = []
     failed = 0
     sys.stdout.write("begun\n")
@@ -67,7 +74,11 @@ def probe(port: int, pause: float) -> None:
 
 
 def drain(pods: int = 2000, connections: int = 4) -> dict[str, Any]:
-    """Sends SIGTERM during big requests: all get a response, and the service exits with 0."""
+    """Sends SIGTERM during big requests, and returns how many got a complete response, and the exit
+    code.
+
+    `pods` is the number of pods in a request, and `connections` the number of requests.
+    """
     path, body = request_in(NOTHING, pods)
     answers: list[tuple[int, int]] = []
     lock = threading.Lock()
@@ -103,9 +114,11 @@ def drain(pods: int = 2000, connections: int = 4) -> dict[str, Any]:
 
 
 def dawdlers(slow: int, half_open: int, seconds: float) -> dict[str, Any]:
-    """Opens connections that send a byte per second, and connections that send nothing.
+    """Opens connections that send a byte per second, and connections that send nothing, for
+    `seconds` seconds.
 
-    Probes and syncs must still succeed.
+    Returns the figures of probes and syncs meanwhile, which must still succeed. `slow` and
+    `half_open` are the numbers of connections.
     """
     path, body = request_in(NOTHING, 100)
     head = b"POST /sync HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
@@ -168,7 +181,11 @@ def _connected(service: Service, number: int) -> Iterator[list[socket.socket]]:
 
 
 def too_large(limit: int = 64 * 1024 * 1024, times: int = 6) -> dict[str, Any]:
-    """Sends requests above the limit: they get 413, and their memory is freed."""
+    """Sends `times` requests just above the limit, and just below it, and returns status codes and
+    memory.
+
+    The requests get 413 or 400, and their memory must be freed.
+    """
     codes: dict[str, int] = {}
     memory: list[int] = []
     with Service(TAPP_MAX_BODY_BYTES=str(limit)) as service:
@@ -194,7 +211,9 @@ def too_large(limit: int = 64 * 1024 * 1024, times: int = 6) -> dict[str, Any]:
 
 
 def _sent(service: Service, body: bytes) -> int:
-    """Returns the status for a request whose connection may be closed before it is complete."""
+    """Returns the status code for a request whose connection may be closed before it is complete; 0
+    for none.
+    """
     with socket.create_connection((HOST, service.port), 60) as connection:
         head = f"POST /sync HTTP/1.1\r\nHost: a\r\nContent-Length: {len(body)}\r\n\r\n"
         with suppress(OSError):  # answered and closed before the rest was read
@@ -207,7 +226,11 @@ def _sent(service: Service, body: bytes) -> int:
 
 
 def probes_under_load(pods: int = 10_000, syncs: int = 4, rounds: int = 3) -> dict[str, Any]:
-    """Calls /healthz while big syncs occupy two workers."""
+    """Calls /healthz while big syncs occupy two workers, and returns the figures of probes and
+    syncs.
+
+    `syncs` clients send `rounds` requests each, with `pods` pods.
+    """
     path, body = request_in(NOTHING, pods)
     seconds: list[float] = []
     busy: list[int] = []

@@ -1,4 +1,6 @@
-"""One tenant while another tenant's clients send the worst TApp and leave."""
+"""Measures the service for one tenant while another tenant's clients send the worst TApp and
+leave.
+"""
 
 import json
 import socket
@@ -14,12 +16,12 @@ OK = 200
 TIMEOUT = 240.0
 """Seconds after which Metacontroller gives up on a hook."""
 ENOUGH = 8
-"""Number of requests of the leaving clients before the figures are taken."""
+"""Number of requests that the leaving clients must have sent before the figures are taken."""
 HEAD = b"POST /sync HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
 
 
 def asked(name: str, namespace: str, spec: dict[str, Any]) -> bytes:
-    """Returns the first sync of a TApp."""
+    """Returns the request for the first sync of a TApp with this name, namespace and spec."""
     meta = {"name": name, "namespace": namespace, "uid": f"uid-{namespace}-{name}", "generation": 1}
     kind = {"apiVersion": "apps.tkestack.io/v1", "kind": "TApp"}
     parent = {**kind, "metadata": meta, "spec": spec}
@@ -29,7 +31,10 @@ def asked(name: str, namespace: str, spec: dict[str, Any]) -> bytes:
 
 
 def worst(instances: int = 1000, placeholders: int = 1500) -> bytes:
-    """Returns a sync of a small TApp that takes long: its texts differ in each instance."""
+    """Returns a sync of a small TApp that takes long, because its texts differ in each instance.
+
+    Each of the instances fills in `placeholders` placeholders.
+    """
     env = [{"name": f"A{at}", "value": "$(tapp.index)"} for at in range(placeholders)]
     containers = [{"name": "a", "image": "a", "env": env}]
     return asked("worst", "theirs", {"replicas": instances, "template": _template(containers)})
@@ -47,12 +52,16 @@ def _template(containers: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 class Leavers:
-    """Clients that send a request and close the connection without reading the response."""
+    """Runs clients that send a request and close the connection without reading the response.
+
+    Attributes:
+        asked: the number of requests that they have sent.
+    """
 
     def __init__(
         self, service: Service, body: bytes, clients: int = 8, patience: float = 2
     ) -> None:
-        """Starts the clients; each waits `patience` seconds before it leaves."""
+        """Starts the clients; each waits `patience` seconds before it closes its connection."""
         self._port, self._patience = service.port, patience
         self._request = HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body
         self._stopping = threading.Event()
@@ -79,7 +88,12 @@ class Leavers:
 def beside(
     body: bytes, seconds: float, *, pause: float = 0.05, small: bytes = SMALL
 ) -> dict[str, Any]:
-    """Measures a tenant's small syncs, and probes, while `Leavers` run; two workers as shipped."""
+    """Measures a tenant's small syncs, and probes, for `seconds` seconds while `Leavers` send
+    `body`.
+
+    The service has two workers as shipped. `small` is the request of the tenant, sent with `pause`
+    seconds in between. Returns the figures.
+    """
     with Service() as service:
         for _ in range(4):
             assert service.call("POST", "/sync", small)[0] == OK

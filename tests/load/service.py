@@ -1,4 +1,6 @@
-"""A gunicorn for the tests on a free port of the loopback, with its workers and memory."""
+"""Runs a real gunicorn for the tests on a free port of the loopback, and reads its workers and
+memory.
+"""
 
 import http.client
 import os
@@ -21,7 +23,13 @@ START, STOP = 240.0, 120.0
 
 
 class Service:
-    """`gunicorn hooks.app:create_app()` as shipped; a context manager."""
+    """Runs `gunicorn hooks.app:create_app()` as shipped; a context manager that stops it at the
+    end.
+
+    Attributes:
+        port: the port on which the service listens.
+        process: the master process of gunicorn.
+    """
 
     def __init__(
         self,
@@ -30,9 +38,10 @@ class Service:
         command: tuple[str, ...] = (sys.executable,),
         **env: str,
     ) -> None:
-        """Starts the service with the settings `env`; `command` starts Python.
+        """Starts the service with this number of workers and the environment variables `env`.
 
-        `tls` is the context for probes of a service with TLS.
+        `tls` is the TLS context of the clients of a service with TLS; None without TLS. `command`
+        is the beginning of the command line, up to Python.
         """
         self.log = tempfile.TemporaryFile("ab+")  # noqa: SIM115 - closed by stop()
         self._output = ""
@@ -76,19 +85,21 @@ class Service:
         self.stop()
 
     def connect(self, timeout: float = 60) -> http.client.HTTPConnection:
-        """Returns a new connection."""
+        """Returns a new connection to the service."""
         if self._tls is not None:
             return http.client.HTTPSConnection(HOST, self.port, timeout=timeout, context=self._tls)
         return http.client.HTTPConnection(HOST, self.port, timeout=timeout)
 
     def get(self, path: str, timeout: float = 60) -> tuple[int, bytes]:
-        """Sends a GET on a new connection."""
+        """Sends a GET request on a new connection; returns the status code and the body."""
         return self.call("GET", path, timeout=timeout)
 
     def call(
         self, method: str, path: str, body: bytes | None = None, timeout: float = 60, **more: str
     ) -> tuple[int, bytes]:
-        """Sends a request on a new connection; `more` are headers."""
+        """Sends a request on a new connection; returns the status code and the body. `more` are
+        headers.
+        """
         connection = self.connect(timeout)
         try:
             headers = {"Content-Type": "application/json", **more}
@@ -104,7 +115,7 @@ class Service:
 
     @property
     def workers(self) -> list[int]:
-        """The process ids of the workers."""
+        """The process IDs of the workers; empty after the master has ended."""
         pid = self.process.pid
         try:
             children = Path(f"/proc/{pid}/task/{pid}/children").read_text()
@@ -113,16 +124,18 @@ class Service:
         return [int(child) for child in children.split()]
 
     def megabytes(self) -> float:
-        """Returns the memory of the workers (Pss: shared pages count once)."""
+        """Returns the memory of all workers in MiB (Pss: shared pages count once)."""
         return held_mib(self.workers)
 
     def kill(self, pid: int, number: signal.Signals) -> None:
-        """Sends a signal to a worker or to the master."""
+        """Sends the signal `number` to a worker or to the master; does nothing for any other
+        process ID.
+        """
         if pid in (self.process.pid, *self.workers):
             os.kill(pid, number)
 
     def output(self) -> str:
-        """Returns the output so far."""
+        """Returns the output of the service so far."""
         if not self.log.closed:
             self.log.seek(0)
             self._output = self.log.read().decode("utf-8", "replace")
@@ -130,7 +143,7 @@ class Service:
         return self._output
 
     def stop(self) -> int:
-        """Stops the service gracefully; returns its exit code."""
+        """Stops the service gracefully, and returns its exit code."""
         if self.process.poll() is None:
             self.process.terminate()
             try:
@@ -144,6 +157,8 @@ class Service:
 
 
 def percentile(values: list[float], share: float) -> float:
-    """Returns the smallest value that is at least as large as `share` of all values."""
+    """Returns the smallest value that is at least as large as `share` of all values; 0 without
+    values.
+    """
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(len(ordered) * share))] if ordered else 0.0

@@ -1,4 +1,7 @@
-"""Many connections while workers are killed and the service is replaced: no wrong response."""
+"""Sends requests on many connections while workers are killed and the service is replaced.
+
+No response may be wrong: each request has a single correct response.
+"""
 
 import http.client
 import json
@@ -15,12 +18,20 @@ from tests.load.service import Service, percentile
 from tests.situations import CREATE, FINALIZE, NOTHING, ROLL, request_in
 
 TRIES = 200
-"""The number of attempts before a request counts as lost."""
+"""The number of attempts after which a request counts as lost."""
 
 
 @dataclass
 class Figures:
-    """The observations of the clients."""
+    """The observations of the clients.
+
+    Attributes:
+        answers: the number of correct responses.
+        wrong: texts about wrong responses.
+        lost: the number of requests that never got a response.
+        broken: kind of failure -> number of attempts that failed and were repeated.
+        seconds: the duration of each request, with all attempts.
+    """
 
     answers: int = 0
     wrong: list[str] = field(default_factory=list)
@@ -30,10 +41,10 @@ class Figures:
 
 
 class Clients:
-    """Clients with keep-alive connections, each with one request in progress at any time."""
+    """Runs clients with keep-alive connections, each with one request in progress at any time."""
 
     def __init__(self, service: Service, number: int) -> None:
-        """Starts the clients; `aim` replaces the service."""
+        """Starts `number` clients of the service."""
         self.figures = Figures()
         self._service = service
         self._lock = threading.Lock()
@@ -47,7 +58,7 @@ class Clients:
             thread.start()
 
     def aim(self, service: Service) -> None:
-        """Lets clients use another service from their next request on."""
+        """Makes the clients use another service from their next request on."""
         self._service = service
 
     def stop(self) -> Figures:
@@ -89,7 +100,9 @@ class Clients:
 
 
 def _ask(connection: http.client.HTTPConnection, path: str, body: bytes) -> tuple[int, bytes, str]:
-    """Returns status, body and the kind of failure, or an empty string."""
+    """Sends a request; returns status code, body, and the kind of failure, or "" if there was
+    none.
+    """
     stage = "while sending"
     try:
         connection.request("POST", path, body, {"Content-Type": "application/json"})
@@ -102,7 +115,7 @@ def _ask(connection: http.client.HTTPConnection, path: str, body: bytes) -> tupl
 
 
 def _requests() -> list[tuple[str, bytes, bytes]]:
-    """Returns (endpoint, request, the only correct response)."""
+    """Returns endpoint, request, and the only correct response, for TApps of several sizes."""
     judge, result = InProcess(), []
     for size in (1, 5, 40):
         for situation in (NOTHING, ROLL, CREATE, FINALIZE):
@@ -117,11 +130,15 @@ def _requests() -> list[tuple[str, bytes, bytes]]:
 
 
 ANSWERS: Final = 51
-"""A storm continues until it has this number of responses and has replaced the service."""
+"""The number of correct responses before which a storm does not end."""
 
 
 def storm(connections: int, seconds: float, seed: int = 1, *, every: float = 1.0) -> dict[str, Any]:
-    """Kills a worker every `every` seconds, and replaces the service at every tenth time."""
+    """Kills a worker every `every` seconds, replaces the service at every tenth time, and returns
+    the figures.
+
+    The storm lasts `seconds` seconds, and longer if the service has not been replaced yet.
+    """
     rng, done = random.Random(seed), Counter[str]()
     service = Service().__enter__()
     clients = Clients(service, connections)
@@ -157,7 +174,8 @@ def storm(connections: int, seconds: float, seed: int = 1, *, every: float = 1.0
 
 
 def rolls(connections: int, times: int, pause: float = 1.0) -> dict[str, Any]:
-    """Replaces the service several times: SIGTERM must break no request in progress.
+    """Replaces the service several times and returns the figures: SIGTERM must break no request in
+    progress.
 
     Each service runs alone for `pause` seconds.
     """

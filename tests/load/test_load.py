@@ -33,7 +33,10 @@ def test_sigterm_lets_requests_in_progress_finish() -> None:
 
 
 def test_slow_clients_block_neither_probes_nor_syncs() -> None:
-    """Half of the slow clients stop within the headers, half within the body."""
+    """Opens 300 slow connections: half of them stop within the headers, half within the body.
+
+    Probes and syncs of other clients succeed.
+    """
     figures = dawdlers(300, 24, size(2, 4))
     assert figures["failed"] == 0, figures
     assert figures["syncs failed"] == 0, figures
@@ -50,8 +53,9 @@ def test_body_above_the_limit_is_refused_and_leaves_no_memory_allocated() -> Non
 
 
 def test_slow_tapp_of_one_tenant_blocks_no_other_tenant() -> None:
-    """Without a limit, eight such clients left another tenant without a response for half a
-    minute.
+    """Eight clients of one tenant send a TApp that takes long: all syncs of another tenant succeed.
+
+    Without a limit, such clients left another tenant without a response for half a minute.
     """
     figures = beside(worst(), size(2, 40))
     assert figures["asked"] >= 8
