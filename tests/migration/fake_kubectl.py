@@ -1,4 +1,4 @@
-"""A fake kubectl with a cluster, for the tests of the migration."""
+"""Simulates kubectl and a cluster with old TApps, for the tests of the migration."""
 
 import json
 from collections.abc import Sequence
@@ -18,7 +18,10 @@ NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "name": "shop", "uid": NAM
 
 
 def thing(name: str, owners: Sequence[Json] = (), labels: Json | None = None, **more: Any) -> Json:
-    """Returns an object in the namespace `shop`."""
+    """Returns an object in the namespace `shop` with these owner references and labels.
+
+    `more` has its fields besides the metadata.
+    """
     metadata = {
         "name": name,
         "namespace": "shop",
@@ -31,14 +34,17 @@ def thing(name: str, owners: Sequence[Json] = (), labels: Json | None = None, **
 
 
 def tapp(name: str = "web", replicas: int = 2, **meta: Any) -> Json:
-    """Returns a TApp of the old controller."""
+    """Returns a TApp of the old controller; `meta` has further metadata."""
     result = thing(name, spec={"replicas": replicas})
     result["metadata"].update(meta)
     return result
 
 
 def deployment(ready: int, wanted: int | None = None, namespace: str = "kube-system") -> Json:
-    """Returns the old controller's Deployment; by default it wants the replicas that it has."""
+    """Returns the old controller's Deployment with `ready` ready replicas.
+
+    `wanted` is `spec.replicas`; None for as many as are ready.
+    """
     spec = {"replicas": ready if wanted is None else wanted}
     status = {"readyReplicas": ready} if ready else {}
     result = thing("tapp-controller", spec=spec, status=status)
@@ -47,13 +53,14 @@ def deployment(ready: int, wanted: int | None = None, namespace: str = "kube-sys
 
 
 class FakeKubectl:
-    """A cluster behind kubectl's command line.
+    """Simulates a cluster behind kubectl's command line.
 
     Attributes:
-        objects: resource -> objects.
+        objects: resource -> its objects.
         fail: pairs of a text in a command and kubectl's error; each is used once.
         forbidden: texts in commands that are never allowed.
-        patched: (resource, name, patch) of every successful patch.
+        patched: resource, name and patch of every successful patch.
+        commands: all commands so far.
     """
 
     def __init__(self, **objects: list[Json]) -> None:
@@ -119,7 +126,10 @@ class FakeKubectl:
 
 
 def old_app(**more: list[Json]) -> FakeKubectl:
-    """Returns a cluster with a TApp, two pods and two claims of the old controller."""
+    """Returns a cluster with a TApp, two pods and two claims of the old controller.
+
+    `more` maps resources to objects that replace these.
+    """
     pods = [thing(f"web-{i}", CONTROLLED) for i in range(2)]
     claims = [thing(f"data-web-{i}", CONTROLLED) for i in range(2)]
     return FakeKubectl(**{"pods": pods, "claims": claims, **more})

@@ -1,4 +1,4 @@
-"""`python -m migration`: its writes, its refusals and its messages."""
+"""Tests `python -m migration`: its writes, its refusals and its messages."""
 
 from collections.abc import Sequence
 
@@ -25,7 +25,7 @@ from tests.migration.fake_kubectl import (
 
 
 def play(kubectl: FakeKubectl, *arguments: str) -> tuple[int, str]:
-    """Returns the exit code of the migration, and its standard output."""
+    """Runs the migration in the namespace `shop`; returns its exit code and its output."""
     lines: list[str] = []
     code = main(["-n", "shop", *arguments], kubectl, lines.append)
     return code, "\n".join(lines)
@@ -78,7 +78,10 @@ def test_keep_claims_adds_the_owner_to_claims_that_have_the_label() -> None:
 
 
 def test_owner_that_a_claim_gets_meanwhile_is_kept() -> None:
-    """The first patch conflicts, and the second one has the owners of the newer claim."""
+    """A claim gets another owner during the migration: the claim keeps it.
+
+    The first patch conflicts, and the second one has the owners of the newer claim.
+    """
     kubectl = old_app(pods=[], claims=[thing("data-web-0", CONTROLLED)])
     backup = {"apiVersion": "v1", "kind": "ConfigMap", "name": "backup", "uid": "b"}
 
@@ -153,7 +156,7 @@ def test_tapp_in_deletion_is_not_moved() -> None:
 
 
 def gated(status: str, phase: str = "Running") -> Json:
-    """Returns a pod with the old controller's readiness gate in this state."""
+    """Returns a pod whose readiness gate of the old controller has this status."""
     condition = {"type": OLD_READINESS_GATE, "status": status}
     return thing(
         "web-0",
@@ -215,7 +218,9 @@ def test_missing_pod_is_not_a_failure() -> None:
 
 
 def test_patch_of_a_pod_has_its_uid() -> None:
-    """The API server then refuses the patch for a new pod of the same name."""
+    """Compares the patches of pods: each has the uid, so that a new pod of the same name is not
+    patched.
+    """
     kubectl = old_app()
     play(kubectl, "--apply")
     for resource, name, patch in kubectl.patched:
@@ -297,7 +302,10 @@ def test_stopped_old_controller_is_not_a_problem() -> None:
 
 
 def test_warning_names_the_old_admission_webhook() -> None:
-    """The old webhook would refuse every write of a TApp."""
+    """The old controller's admission webhook exists: a warning has the command that deletes it.
+
+    That webhook would refuse every write of a TApp.
+    """
     hooks = "validatingwebhookconfigurations.admissionregistration.k8s.io"
     _, text = play(old_app(**{hooks: [thing("tapp-admission")]}))
     assert "kubectl delete validatingwebhookconfiguration tapp-admission" in text

@@ -1,4 +1,4 @@
-"""`python -m migration` as a command: which Python it needs, and which kubectl it runs."""
+"""Tests `python -m migration` as a command: which Python it needs, and which kubectl it runs."""
 
 import ast
 import importlib
@@ -47,9 +47,10 @@ def test_label_is_the_one_that_metacontroller_selects_by() -> None:
 
 @pytest.mark.parametrize("file", sorted((ROOT / "migration").glob("*.py")), ids=lambda f: f.name)
 def test_package_needs_only_python_3_9(file: Path) -> None:
-    """An administrator may have no newer Python.
+    """Parses each file with the syntax of Python 3.9, and checks that it imports only the standard
+    library.
 
-    So syntax and modules are those of Python 3.9, and types are not evaluated.
+    An administrator may have no newer Python. Types are not evaluated.
     """
     source = file.read_text(encoding="utf-8")
     tree = ast.parse(source, feature_version=(3, 6) if file.name == "__init__.py" else (3, 9))
@@ -93,7 +94,9 @@ def test_command_runs_kubectl_from_path(tmp_path: Path) -> None:
 
 
 def run_command(interpreter: str, tmp_path: Path) -> subprocess.CompletedProcess[str]:
-    """Runs the command with a kubectl that lists no objects."""
+    """Runs the migration with this Python interpreter and a kubectl that lists no objects; returns
+    the result.
+    """
     script = tmp_path / "kubectl"
     script.write_text("#!/bin/sh\necho '{\"items\": []}'\n")
     script.chmod(0o755)

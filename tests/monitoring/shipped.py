@@ -1,4 +1,4 @@
-"""The files of the component monitoring, and the queries in them."""
+"""Reads the files of the component monitoring, and the queries in them."""
 
 import json
 import re
@@ -19,12 +19,12 @@ VARIABLES = {"$__rate_interval": "5m", "$namespace": ".*", "$tapp": ".*"}
 
 
 def panels() -> Iterator[Document]:
-    """Returns every panel that shows data."""
+    """Returns every panel of the dashboard that shows data."""
     return (panel for panel in DASHBOARD["panels"] if panel["type"] != "row")
 
 
 def on_dashboard(variables: Mapping[str, str] = VARIABLES) -> dict[str, str]:
-    """Returns place -> query of the dashboard.
+    """Returns place -> query, for the panels and the variables of the dashboard.
 
     `variables` are the values of the dashboard's variables.
     """
@@ -41,12 +41,12 @@ def on_dashboard(variables: Mapping[str, str] = VARIABLES) -> dict[str, str]:
 
 
 def queries() -> dict[str, str]:
-    """Returns the queries of the dashboard and of the alerts."""
+    """Returns name -> query, for the alerts and the dashboard."""
     return {name: rule["expr"] for name, rule in ALERTS.items()} | on_dashboard()
 
 
 def filled_in(query: str, variables: Mapping[str, str] = VARIABLES) -> str:
-    """Returns the query with the dashboard's variables replaced by values."""
+    """Returns the query with values in place of the dashboard's variables."""
     for name, value in variables.items():
         query = query.replace(name, value)
     assert "$" not in query

@@ -1,4 +1,4 @@
-"""The alerts and the dashboard: they parse, query existing metrics, and alert in time."""
+"""Tests the alerts and the dashboard: they parse, query existing metrics, and alert in time."""
 
 import re
 import shutil
@@ -70,7 +70,9 @@ def exposed(text: str) -> Labels:
 
 
 def served() -> Labels:
-    """Returns the metrics that the service exposes after a sync and a refusal."""
+    """Returns metric -> its labels, for the metrics that the service exposes after a sync and a
+    refused request.
+    """
     client = create_app(Settings(log_level="ERROR")).test_client()
     assert client.post("/sync", json=request(tapp())).status_code == 200
     client.post("/sync", json=request(tapp()))
@@ -79,9 +81,10 @@ def served() -> Labels:
 
 
 def configured() -> Labels:
-    """Returns metric -> its labels, as the shipped configuration defines them.
+    """Returns metric -> its labels, for the metrics of TApps that the shipped configuration
+    defines.
 
-    kube-state-metrics exposes these metrics for TApps.
+    kube-state-metrics exposes these metrics.
     """
     (resource,) = STATES["spec"]["resources"]
     common = {f"customresource_{part}" for part in resource["groupVersionKind"]}
@@ -95,19 +98,22 @@ def configured() -> Labels:
 
 
 def recorded(name: str) -> Labels:
-    """Returns the metrics in a file that was recorded from the real program."""
+    """Returns metric -> its labels, from a file that was recorded from the real program."""
     return exposed((HERE / "recorded" / name).read_text())
 
 
 @pytest.fixture(scope="module")
 def known() -> Labels:
-    """Returns all metrics that the rules and the dashboard may query."""
+    """Returns metric -> its labels, for all metrics that the rules and the dashboard may query."""
     metacontroller = recorded("metacontroller-4.17.2.txt")
     return {"up": set(), **served(), **configured(), **metacontroller}
 
 
 def test_kube_state_metrics_exposes_the_configured_metrics() -> None:
-    """The file was recorded from kube-state-metrics on a real API server with two TApps."""
+    """Compares the configured metrics with those that a real kube-state-metrics has exposed.
+
+    The file was recorded on a real API server with two TApps.
+    """
     assert recorded("kube-state-metrics.txt") == configured()
 
 
@@ -137,7 +143,7 @@ def test_every_metric_of_tapps_is_queried() -> None:
 
 
 def test_panels_have_different_ids_and_do_not_overlap() -> None:
-    """All panels use the data source that the viewer chooses."""
+    """Compares IDs and places of all panels, which use the data source that the viewer chooses."""
     everything = DASHBOARD["panels"]
     assert len({panel["id"] for panel in everything}) == len(everything)
     taken: set[tuple[int, int]] = set()
@@ -151,7 +157,9 @@ def test_panels_have_different_ids_and_do_not_overlap() -> None:
 
 
 def test_screenshot_in_the_documentation_has_the_titles_of_all_panels() -> None:
-    """If the panels change, the screenshot of Grafana is outdated."""
+    """Looks for the title of each panel in the screenshot; if the panels change, the screenshot is
+    outdated.
+    """
     drawn = ET.parse(PICTURE).iter("{http://www.w3.org/2000/svg}text")
     titles = [element.text for element in drawn if element.get("class") == "t"]
     assert {panel["title"] for panel in panels()} <= set(titles)
@@ -187,7 +195,7 @@ def test_every_alert_fires_in_a_promtool_test() -> None:
 
 
 def promtool(*arguments: str) -> str:
-    """Returns the output of promtool; skips the test if this machine does not have it."""
+    """Runs promtool and returns its output; skips the test if this machine does not have it."""
     command = shutil.which("promtool")
     if command is None:
         pytest.skip("no promtool on PATH (Debian: prometheus)")

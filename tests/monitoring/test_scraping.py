@@ -1,4 +1,4 @@
-"""The scrape configuration for Prometheus, in any order of components."""
+"""Tests the scrape configuration for Prometheus, in any order of components."""
 
 import pytest
 import yaml
@@ -55,7 +55,11 @@ def test_network_policy_admits_the_operators_prometheus() -> None:
 
 
 def test_metacontroller_is_scraped_in_its_namespace_at_its_port() -> None:
-    """The alerts select Metacontroller by the name of its container."""
+    """Compares the PodMonitor of Metacontroller with its overlay: namespace, port and container
+    name.
+
+    The alerts select Metacontroller by the name of its container.
+    """
     monitor = only(composed("monitoring"), "PodMonitor")["spec"]
     patch = yaml.safe_load((METACONTROLLER / "arguments.yaml").read_text())
     (container,) = patch["spec"]["template"]["spec"]["containers"]
