@@ -277,7 +277,8 @@ def _conditions(pod: Document, ready: bool, since: str) -> list[Document]:
     """Returns the conditions that the kubelet reports, and the unchanged conditions of the pod's
     readiness gates.
 
-    Ready is True if `ready` is True and all readiness gates are open.
+    Ready is True if `ready` is True and all readiness gates are open. `since` is the time of the
+    last transition of the kubelet's conditions.
     """
     gates = [gate["conditionType"] for gate in pod["spec"].get("readinessGates") or []]
     others = [item for item in pod["status"].get("conditions") or [] if item["type"] in gates]

@@ -247,8 +247,9 @@ def p4_a_pod_is_touched_only_for_a_reason(
 def p5_every_update_is_legal(request: Document, answer: Document, after: dict[str, Merged]) -> None:
     """P5: checks that the API server accepts every update of a pod.
 
-    Metacontroller's merge corrupts lists with duplicate merge keys. The condition
-    DuplicateMergeKeys has to name pods with such lists; their updates are not checked.
+    `after` maps names of pods to the pods after Metacontroller's merge. The merge corrupts lists
+    with duplicate merge keys. The condition DuplicateMergeKeys has to name pods with such lists;
+    their updates are not checked.
     """
     conditions = {item["type"] for item in answer["status"].get("conditions") or []}
     for name, becomes in after.items():
@@ -458,7 +459,10 @@ def _has_expected_parts(spec: Document, beside: Document, same: Iterable[Documen
 
 
 def p8_the_same_answer_again_changes_nothing(after: dict[str, Merged]) -> None:
-    """P8: checks that applying a response twice changes nothing more than applying it once."""
+    """P8: checks that applying a response twice changes nothing more than applying it once.
+
+    `after` maps names of pods to the pods after the first application.
+    """
     for name, becomes in after.items():
         _hold(becomes.doubled or becomes.stays, f"{name}: a second write")
 

@@ -13,7 +13,9 @@ from simulator.objects.objects import Object, annotations_of, with_meta
 
 
 def strip_last_applied(operation: Operation, obj: Object) -> Object:
-    """A policy that removes Metacontroller's last-applied annotation from each new object."""
+    """Removes Metacontroller's annotation last-applied from each new object, as a mutating
+    admission policy.
+    """
     if operation == "UPDATE" or LAST_APPLIED not in annotations_of(obj):
         return obj
     rest = {key: value for key, value in annotations_of(obj).items() if key != LAST_APPLIED}

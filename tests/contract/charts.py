@@ -95,6 +95,8 @@ def rendered(
 def installed(*given: Any, **more: Any) -> list[Document]:
     """Returns the objects that `helm template` renders, without those that only `helm test`
     creates.
+
+    The arguments are those of `rendered`.
     """
     return [
         each for each in rendered(*given, **more) if "helm.sh/hook" not in str(each["metadata"])

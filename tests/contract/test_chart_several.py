@@ -30,8 +30,8 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 def arguments(*more: str) -> str:
-    """Returns the value of the chart that adds command line arguments to those of
-    Metacontroller.
+    """Returns the value of the chart that adds the arguments `more` to Metacontroller's command
+    line.
     """
     return f"metacontroller.commandArgs={json.dumps([*controller_arguments(), *more])}"
 

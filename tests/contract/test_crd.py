@@ -42,7 +42,10 @@ CLIENT_SIDE_APPLY_LIMIT = 256 * 1024
 
 
 def nodes(node: Node, path: str = "") -> Iterator[tuple[str, Node]]:
-    """Yields this node of the schema and all nodes below it, each with its path."""
+    """Yields this node of the schema and all nodes below it, each with its path.
+
+    `path` is the path of this node; "" for the root.
+    """
     yield path, node
     for name, child in node.get("properties", {}).items():
         yield from nodes(child, f"{path}.{name}")

@@ -128,7 +128,7 @@ def not_counted(case: Case, size: int = SIZES[1]) -> str:
     otherwise "".
 
     The memo caches parsed documents between calls, and its limit holds only for memory that it
-    counts.
+    counts. `size` is the size at which the case is measured.
     """
     cost = case.cost(size, trace=True)
     return (

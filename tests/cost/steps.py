@@ -193,7 +193,12 @@ def _equal(one: Any, other: Any) -> bool:
 
 
 def _looked_at(one: Any, other: Any) -> tuple[float, bool]:
-    """Returns the number of steps of a comparison, and True if the compared parts are equal."""
+    """Returns the number of steps that C code needs to compare two values, and True if they are
+    equal.
+
+    C code compares only up to the first difference. Two values of other types than text, lists,
+    mappings and structs count as equal.
+    """
     if one is other:
         return 0, True
     if type(one) is not type(other):

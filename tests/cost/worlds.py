@@ -1,8 +1,8 @@
 """Defines worlds: functions that build the request around a measured field.
 
-Each world is a situation of a TApp, such as "all pods have to be created". Everything that
-multiplies the field's cost, for example the number of pods, grows with the size, from 1 to 8.
-`WORLDS` has all worlds.
+Each world is a situation of a TApp, such as "all pods have to be created". Its arguments are the
+field, the shape of the field's value (shapes.py) and a size from 1 to 8. Everything that multiplies
+the field's cost, for example the number of pods, grows with the size. `WORLDS` has all worlds.
 """
 
 from collections.abc import Callable

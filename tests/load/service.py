@@ -97,7 +97,9 @@ class Service:
     def call(
         self, method: str, path: str, body: bytes | None = None, timeout: float = 60, **more: str
     ) -> tuple[int, bytes]:
-        """Sends a request on a new connection; returns the status code and the body. `more` are
+        """Sends a request on a new connection; returns the status code and the body.
+
+        `body` is the body of the request; None for no body. `timeout` is in seconds, and `more` are
         headers.
         """
         connection = self.connect(timeout)

@@ -18,9 +18,10 @@ NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "name": "shop", "uid": NAM
 
 
 def thing(name: str, owners: Sequence[Json] = (), labels: Json | None = None, **more: Any) -> Json:
-    """Returns an object in the namespace `shop` with these owner references and labels.
+    """Returns an object in the namespace `shop` with these owner references.
 
-    `more` has its fields besides the metadata.
+    `labels` are added to the label `app: web`, which every object has. `more` has the object's
+    fields besides the metadata.
     """
     metadata = {
         "name": name,

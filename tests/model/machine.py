@@ -86,8 +86,8 @@ EDITS: dict[str, tuple[Callable[..., None], Draws]] = {
 
 
 def _slow_hook(cluster: Cluster, seconds: float) -> None:
-    """Delays the hook's responses by some seconds, as a slow service or the pacing of large TApps
-    does.
+    """Delays each response of the hook by `seconds` seconds, as a slow service or the pacing of
+    large TApps does.
     """
     cluster.world.metacontroller.hook_seconds = seconds
 
@@ -213,8 +213,11 @@ class Model(NodeRules):
 
     @rule(image=specs.good_images, seconds=st.sampled_from([2.0, 7.0, 30.0]), wait=waits)
     def roll_in_peace(self, image: str, seconds: float, wait: float) -> None:
-        """Starts a rollout after a time without faults, so that pods have time to leave their
+        """Rolls out an image after a time without faults, so that pods have time to leave their
         Services.
+
+        The rollout gets `seconds` seconds without faults. At the end `wait` seconds pass, as after
+        every rule.
         """
         self.world.calm()
         self.world.run(40.0)
@@ -230,7 +233,9 @@ class Model(NodeRules):
     def roll_back_in_the_middle(self, rolled: list[str], seconds: float, wait: float) -> None:
         """Rolls back while some kubelets are still stopping the container with the old image.
 
-        The spec of those pods has the wanted image again, which their kubelets have not seen yet.
+        The first image in `rolled` is rolled out for 60 seconds, and the second one for `seconds`
+        seconds. Then the spec of some pods has the wanted image again, which their kubelets have
+        not seen yet. At the end `wait` seconds pass, as after every rule.
         """
         self.world.calm()
         for image, lasts in zip(rolled, (60.0, seconds), strict=False):
@@ -266,7 +271,11 @@ class Model(NodeRules):
     def resize_in_peace(
         self, first: Document, sizes: list[Document], seconds: float, wait: float
     ) -> None:
-        """Resizes all pods after a time without faults, because resizes are rare under faults."""
+        """Resizes all pods after a time without faults, because resizes are rare under faults.
+
+        The pods get the resources `first`, and later each of `sizes` for `seconds` seconds. At the
+        end `wait` seconds pass, as after every rule.
+        """
         self.world.calm()
         self.world.set_kubelets(resize=True)
         self.world.install_resize(installed=True)
@@ -328,7 +337,8 @@ class Model(NodeRules):
     ) -> None:
         """Changes which instance is updated first.
 
-        Sets `updateStrategy.order` and the update priority of a template or, with `own`, of a pod.
+        Sets `updateStrategy.order` to `order`, and the update priority of a template or, with
+        `own`, of a pod to `text`. None removes a setting of the spec.
         """
         self.world.edit(lambda spec: specs.put(spec["updateStrategy"], "order", order))
         if own and text is not None:
@@ -352,7 +362,11 @@ class Model(NodeRules):
     def roll_so_far(
         self, name: str, image: str, partition: int | str | None, id: int, wait: float
     ) -> None:
-        """Starts a rollout that a partition limits, and deletes the pod of an instance."""
+        """Starts a rollout that a partition limits, and deletes the pod of instance `id` 30 seconds
+        later.
+
+        A `partition` of None means no partition.
+        """
 
         def change(spec: Document) -> None:
             specs.set_image(spec, name, image)

@@ -116,8 +116,10 @@ class CheckedHook:
             raise ViolationError(f"P7: {observed} is to become {answer['status']}")
 
     def _account(self, url: str, body: bytes, seconds: float) -> str:
-        """Describes the decisions of a call with their reasons, and the pods, for the message of a
-        violation.
+        """Returns the decisions of a call with their reasons, and the statuses of the pods, as text
+        for a violation.
+
+        `seconds` is the time limit of a further call of the service, which returns the decisions.
         """
         plan = json.loads(self.inner.post(url.removesuffix("sync") + "plan", body, seconds).body)
         lines = [f"{item['id']}: {item['action']} {item['message']}" for item in plan["instances"]]

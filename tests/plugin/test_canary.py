@@ -171,8 +171,10 @@ COPY = {NOTE: '{"a": "b", "gone": "default"}'}
 
 
 def given(annotations: dict[str, str] | None = None, **spec: Any) -> Document:
-    """Returns a TApp with four instances and the templates `a` and `b`, which is not in a
-    cluster.
+    """Returns a TApp with four instances and the templates `a` and `b`, which is not in a cluster.
+
+    `annotations` are those of the TApp; None for no annotations. `spec` has further fields of its
+    spec.
     """
     document = tapp(**{"replicas": 4, "templatePool": POOL, **spec})
     document["metadata"]["annotations"] = annotations or {}

@@ -167,8 +167,8 @@ MODES = st.sampled_from(["InPlace", "InPlace", "Ignore"])
 
 
 def in_place(image: str, annotations: Document, labels: Document, size: Document) -> Document:
-    """Returns a template whose container reads a label of its pod, and which has the given metadata
-    and resources.
+    """Returns a template whose container reads a label of its pod, with this metadata and the
+    resources `size`.
     """
     return template(
         image,

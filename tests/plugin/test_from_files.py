@@ -34,6 +34,8 @@ AT = "2026-01-05T12:00:00Z"
 def pod(image: str = "web:1", **more: Any) -> Document:
     """Returns a pod template with the container image `image`; all edits of this file are based on
     it.
+
+    `more` are further arguments of `template`.
     """
     return template(image, terminationGracePeriodSeconds=5, **more)
 

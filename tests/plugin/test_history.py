@@ -84,8 +84,8 @@ def test_each_template_has_its_own_history() -> None:
 
 
 def rolled_back(number: int, body: Document) -> Document:
-    """Returns the ControllerRevision of a template to which a rollback has given this higher
-    number.
+    """Returns the ControllerRevision of the template `body` after a rollback to it, which has given
+    it the number `number`.
     """
     found = record(number, body)
     notes = {**found["metadata"]["annotations"]}

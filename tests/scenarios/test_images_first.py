@@ -188,7 +188,9 @@ def test_pullers_are_deleted_when_no_update_needs_them(edit: str) -> None:
 
 
 def no_image_volumes(operation: str, pod: Document) -> Document:
-    """An admission policy that refuses each new pod with an image volume, as each puller has."""
+    """Refuses each new pod with an image volume, as an admission policy; each puller has such a
+    volume.
+    """
     volumes = (pod.get("spec") or {}).get("volumes") or []
     if operation == "CREATE" and any("image" in volume for volume in volumes):
         raise ForbiddenError("no image volumes here")
@@ -250,7 +252,8 @@ def test_updates_continue_if_the_image_of_the_puller_cannot_be_pulled() -> None:
 
 
 class Refusal:
-    """An admission policy that refuses to create pullers.
+    """Refuses to create pullers, as an admission policy: the pods that only pull an image onto a
+    node.
 
     Attributes:
         active: False if it refuses nothing.

@@ -57,10 +57,10 @@ def test_short_template_after_the_printed_one_restarts_nothing(
 
 
 def test_equivalent_template_after_a_restart_in_place_restarts_nothing() -> None:
-    """Replaces the short form by the long one after a restart in place, after which the pod's image
-    has a digest.
+    """Replaces a template by one with all defaults, after a restart in place: no container
+    restarts.
 
-    The image keeps its digest.
+    After the restart in place the pod's image has a digest, which stays.
     """
     annotations = {"apps.tkestack.io/restart-in-place": "1"}
 

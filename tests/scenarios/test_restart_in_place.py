@@ -17,7 +17,8 @@ def asking(image: str = "web:1", labels: Document | None = None, **more: Any) ->
     """Returns a pod template that requests restarts in place.
 
     The arguments `restart` and `restart_web` become the annotations for all containers and for the
-    container `web`.
+    container `web`. All other arguments are those of `template`; the pods always have the label
+    `app: web`.
     """
     asked = {
         RESTART + key.removeprefix("restart").replace("_", "."): more.pop(key)

@@ -54,7 +54,7 @@ class Hook:
 
     @cached_property
     def _direct(self) -> WsgiHook:
-        """A client that calls the application without the additional work of Flask's test
+        """Returns a client that calls the application without the additional work of Flask's test
         client.
         """
         return WsgiHook(self.client.application.wsgi_app)

@@ -112,7 +112,11 @@ def on_port(
 def serving(
     session: Session, port: int, door: AccessGuard | None = None, **more: Any
 ) -> Iterator[tuple[AccessGuard, int]]:
-    """Serves the page for a session within the block; yields the access control and the port."""
+    """Serves the page for a session within the block; yields the access control and the port.
+
+    `port` 0 stands for any free port. `door` is the access control to use; None for a new one.
+    `more` are options of the server.
+    """
     server = make_server("127.0.0.1", port, _late, threaded=True, request_handler=_Quiet)
     door = door or AccessGuard(server.server_port)
     server.app = app = create_app(session, door, **more)

@@ -1,4 +1,4 @@
-"""Tests many tabs of a browser with six connections to a server, and requests without a
+"""Tests many tabs of a browser, which has only six connections to a server, and requests without a
 response.
 """
 

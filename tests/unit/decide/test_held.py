@@ -75,6 +75,8 @@ def pending_action(world: World, id: int = 0) -> tuple[str | None, ...]:
 def on_lost_node(pod: Document, since: str) -> Document:
     """Returns a pod as the node lifecycle controller changes it when its node stops reporting: not
     Ready.
+
+    `since` is the time of this change.
     """
     turned = {"status": "False", "lastTransitionTime": since}
     found = pod["status"]["conditions"]

@@ -165,9 +165,9 @@ def test_rollback_writes_only_keys_that_differ_between_the_templates() -> None:
 
 
 def test_labels_of_the_service_are_always_written() -> None:
-    """Changes a label that the service sets by hand: the next update restores it.
+    """A user sets a label of the service to a wrong value: the next update restores it.
 
-    The service finds the revision of a pod by its labels.
+    That update also writes the label with the revision of the pod.
     """
     world = tapp_with_role()
     revision = world.pod(0)["metadata"]["labels"][HASH]

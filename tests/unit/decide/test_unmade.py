@@ -108,7 +108,7 @@ def test_update_that_mounts_a_claim_which_never_existed_is_blocked() -> None:
 
 
 def _inject(operation: str, pod: Document) -> Document:
-    """An admission policy that adds a volume to every new pod, as a webhook would."""
+    """Adds a volume to every new pod, as the webhook of another controller would."""
     spec = pod["spec"]
     if operation != "CREATE":
         return pod

@@ -18,7 +18,10 @@ HASH = "tapp_template_hash_key"
 
 
 def template_with_variable(value: str, **more: Any) -> Document:
-    """Returns a template whose container has one environment variable with this value."""
+    """Returns a template whose container has one environment variable with this value.
+
+    `more` are further arguments of `template`.
+    """
     return template(container={"env": [{"name": "OWN", "value": value}]}, **more)
 
 

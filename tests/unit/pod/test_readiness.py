@@ -232,8 +232,10 @@ def test_min_ready_seconds_count_from_the_success_of_the_startup_probe() -> None
 
 
 def test_first_container_is_available_when_its_startup_probe_succeeds() -> None:
-    """The first container of a pod is available as soon as Ready is True, because no other could be
-    shown.
+    """The first container of a pod became Ready a second after its start: the instance is
+    available.
+
+    Ready cannot still describe an earlier container, because there was none.
     """
     world = settled(template=template(container=BOTH))
     world.modify(0, lambda pod: restarted_without_unready(running(pod, since=ONE_SECOND_LATER)))
