@@ -85,7 +85,11 @@ def test_plan_of_files_says_what_it_did_not_check(tmp_path: Path) -> None:
     ids=["a handler of a probe", "a kind of volume", "a path in a volume", "a request"],
 )  # fmt: skip
 def test_fields_that_are_null_or_empty_count_as_unset(spec: dict[str, Any]) -> None:
-    """Charts often render such fields, and the API server accepts them."""
+    """Checks specs in which a field that would exclude another one is null or "": no error is
+    found.
+
+    Charts often render such fields, and the API server accepts them.
+    """
     assert mistakes(manifest(**spec)) == ()
 
 

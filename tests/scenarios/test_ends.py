@@ -272,7 +272,11 @@ OWN: dict[str, Any] = {
 
 @pytest.mark.parametrize("parts", OWN.values(), ids=OWN)
 def test_pod_whose_containers_do_not_restart_runs_once(parts: dict[str, Any]) -> None:
-    """The restart policy of the pod is Always, but each container overrides it and runs once."""
+    """Each container overrides the pod's restart policy Always: it runs once, and its instance is
+    finished.
+
+    The instance whose container exits with code 1 has failed, and the others have succeeded.
+    """
     life = Life()
     life.world.kubelet.levers.completes = lambda pod, container: (
         (10.0, int(pod["metadata"]["name"] == "web-1")) if container == "web" else None

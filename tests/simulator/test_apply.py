@@ -157,5 +157,7 @@ def test_json_has_the_format_of_go() -> None:
 
 @pytest.mark.parametrize(("left", "right"), [(1, 1.0), (1, True), (0, False), ([], None), ("1", 1)])
 def test_values_of_different_types_are_not_equal(left: Any, right: Any) -> None:
-    """Compares values that Python may find equal, but which Go would decode to different types."""
+    """Compares values that Go would decode to different types: they differ, although Python finds
+    some equal.
+    """
     assert not deep_equal({"x": left}, {"x": right})

@@ -265,8 +265,11 @@ def test_long_hold_annotations_are_shortened_in_status_plan_and_memo() -> None:
 
 @pytest.mark.parametrize("own", [False, True], ids=["same template", "own template each"])
 def test_partition_of_many_instances_costs_linear_steps(own: bool) -> None:
-    """Each pod has an update priority, the status has many notes about kept instances, and a third
-    of the pods is missing.
+    """Sends a TApp with a partition that is costly in several ways: the steps stay linear in size
+    and pods.
+
+    Each pod has an update priority, the status has many notes about kept instances, and a third of
+    the pods is missing.
     """
     body = template_with_env("$(tapp.index)") if own else template()
     strategy = {"partition": "50%"}

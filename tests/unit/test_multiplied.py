@@ -94,7 +94,8 @@ def test_claim_templates_in_revisions_count_for_the_size_limit() -> None:
 
 
 def test_unknown_mounts_are_checked_once_and_not_for_each_instance() -> None:
-    """Twenty more instances of a template with 500 invalid mounts cost few more lines of code.
+    """Adds twenty instances of a template with 500 invalid mounts: few more lines of code are
+    executed.
 
     With 12,000 mounts, each instance once took 5 ms of CPU time.
     """
@@ -161,7 +162,7 @@ def test_revision_with_too_many_claim_templates_counts_as_one_without() -> None:
 
 
 def test_two_equivalent_templates_are_compared_once_for_all_their_pods() -> None:
-    """Twenty more pods of a template with 300 tolerations cost few more lines of code.
+    """Adds twenty pods of a template with 300 tolerations: few more lines of code are executed.
 
     The template and its older revision make the same pod. With 3,000 tolerations, their comparison
     once took 2 ms of CPU time for each pod.

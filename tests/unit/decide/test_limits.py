@@ -257,7 +257,11 @@ def tapp_with_lean_pods(**spec: Any) -> World:
 
 
 def test_stripped_last_applied_annotation_does_not_count_for_the_limit() -> None:
-    """With the policy a template may be larger, for updates and for lost pods."""
+    """Edits a template to 270 KB under the policy `tapp-lean-pods`: all pods are replaced, and a
+    lost one, too.
+
+    The policy shortens the last-applied annotation, so the annotations of the new pod fit.
+    """
     world = tapp_with_lean_pods(replicas=2)
     world.change(**run_by_all(large_template(270_000)))
     assert all_decisions(world) == {"Recreate/TemplateChanged"}

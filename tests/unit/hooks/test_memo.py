@@ -291,7 +291,9 @@ def test_slash_in_a_name_does_not_mix_up_two_tapps() -> None:
 def test_damaged_request_gets_the_same_response_with_and_without_a_memo(
     data: st.DataObject,
 ) -> None:
-    """Removes, doubles or replaces random bytes of a request whose pods are in the memo."""
+    """Removes, doubles or replaces random bytes of a request whose pods are in the memo, and
+    compares responses.
+    """
     at, end = sorted(data.draw(st.tuples(*[st.integers(0, len(TEXT))] * 2)))
     put = data.draw(st.sampled_from([b"", b",", b"}", b'"', b"{}", TEXT[at:end] * 2, b"\\"]))
     assert_same_responses([TEXT, TEXT[:at] + put + TEXT[end:]], ["/sync"])

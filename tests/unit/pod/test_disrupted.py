@@ -71,8 +71,8 @@ def test_disrupted_pod_is_replaced_with_every_exit_code(policy: str, code: int) 
 
 
 def test_pod_of_a_deleted_node_is_replaced_although_no_container_has_ended() -> None:
-    """The pod garbage collector has set a pod to Failed, and its containers still look as if they
-    ran.
+    """The pod garbage collector has set a pod to Failed, whose containers still look as if they
+    ran: it is replaced.
 
     The garbage collector first sets the condition and then deletes the pod. A sync between both
     must not finish the instance.

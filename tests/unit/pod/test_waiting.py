@@ -191,7 +191,11 @@ def test_wait_is_reported_after_half_a_minute_and_makes_the_tapp_degraded_later(
 
 
 def test_pod_with_unknown_phase_makes_the_tapp_degraded_after_the_patience_with_nodes() -> None:
-    """Only control planes before Kubernetes 1.21, and some virtual kubelets, write this phase."""
+    """A pod has the phase Unknown: the TApp is Degraded after 300 seconds, with the node in the
+    message.
+
+    Only control planes before Kubernetes 1.21, and some virtual kubelets, write this phase.
+    """
     world = settled()
     world.modify(0, with_state(ended_pod(container("app", running=RUNS), phase="Unknown")))
     world.hook.now = BOUND + 299
