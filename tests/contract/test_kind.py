@@ -34,8 +34,9 @@ if [ -s refused ] && echo "$call" | grep -qf refused; then echo "it cannot be do
 
 
 class Machine:
-    """A directory with substitutes for the tools, which store their calls and fail if the test says
-    so.
+    """Runs the script of `make kind` in a directory with substitutes for the tools.
+
+    The substitutes store their calls, and fail if the test says so.
 
     Attributes:
         place: the directory; its file `refused` has patterns of calls that fail.

@@ -36,7 +36,7 @@ MOST_STEPS = 10_000
 
 
 class Cluster:
-    """A simulated cluster with one TApp called `web` and the real service.
+    """Simulates a cluster with one TApp called `web`, whose syncs the real service decides.
 
     Each method is one event, such as an edit by a user or the failure of a node. `run` lets time
     pass. The attribute `judge` checks every write.

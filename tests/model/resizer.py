@@ -25,7 +25,9 @@ FAULTS = ("refused", "lost", "answer lost")
 
 
 class SteppedResizer(Resizer):
-    """A `Resizer` without a thread: a call of `send` sends the PATCHes in its queue."""
+    """Sends resizes as a `Resizer` does, but without a thread: a call of `send` sends the PATCHes
+    in its queue.
+    """
 
     def _ensure_thread(self) -> None:
         if self._pid != os.getpid():

@@ -48,7 +48,7 @@ In the picture, each text that such a line had becomes a line of its own.
 
 
 class Terminal(io.StringIO):
-    """A standard output that claims to be a terminal."""
+    """Replaces standard output, and claims to be a terminal."""
 
     def isatty(self) -> bool:
         return True

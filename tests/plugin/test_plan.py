@@ -190,7 +190,7 @@ def test_durations_are_learned_from_this_tapp() -> None:
 
 
 class Terminal(io.StringIO):
-    """A standard error that claims to be a terminal."""
+    """Replaces standard error, and claims to be a terminal."""
 
     def isatty(self) -> bool:
         """Returns True, as for a terminal."""

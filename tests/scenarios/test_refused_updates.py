@@ -16,7 +16,8 @@ Document = dict[str, Any]
 
 
 class TightenedPolicy:
-    """An admission policy for Pod Security that becomes stricter while pods run.
+    """Refuses updates of pods, as an admission policy for Pod Security that becomes stricter while
+    pods run.
 
     Attributes:
         on: True after the policy has become stricter.

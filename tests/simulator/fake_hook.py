@@ -100,8 +100,8 @@ def claim(name: str) -> Object:
 
 
 class FakeHook:
-    """A WSGI application with the hooks of both controllers; a test may replace each of its
-    functions.
+    """Responds as the hooks of both controllers, as a WSGI application; a test may replace each of
+    its functions.
 
     Attributes:
         sync: returns the response to a sync request.

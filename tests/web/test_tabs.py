@@ -192,7 +192,7 @@ def test_slow_plan_does_not_block_other_tabs(page: "Page") -> None:
 
 
 class Still(Follower):
-    """A follower without watches, whose data the tests publish."""
+    """Replaces the follower of a TApp, but starts no watches: the tests publish its data."""
 
     def _watch_and_look(self) -> None:
         self._stopped.wait(60)

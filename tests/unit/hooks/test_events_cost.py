@@ -17,7 +17,7 @@ MANY = 12
 
 
 class CountedList(list[Instance]):
-    """A list that counts in `times` how often it is iterated over."""
+    """Counts in `times` how often the list is iterated over."""
 
     times = 0
 

@@ -24,7 +24,7 @@ LONGEST, EACH = 1.0, 0.01
 
 
 class ClockEvent(threading.Event):
-    """An event whose `wait` returns at once and only moves the clock.
+    """Replaces the event for which a sync waits: `wait` returns at once and only moves a clock.
 
     Attributes:
         now: the time of the clock, in seconds.
@@ -48,7 +48,9 @@ class ClockEvent(threading.Event):
 
 
 class Service:
-    """Runs the application with clocks that only a wait moves."""
+    """Runs the application with a clock that stands still, except that each wait of a sync moves
+    it.
+    """
 
     def __init__(self, longest: float = LONGEST, each: float = EACH) -> None:
         self.hurry = ClockEvent()
@@ -219,8 +221,9 @@ def test_last_responses_of_only_a_limited_number_of_tapps_are_remembered(
 
 
 class BlockingEvent(threading.Event):
-    """An event whose `wait` lasts until the test sets the event; `entered` has the time limits of
-    all waits.
+    """Replaces the event for which a sync waits: `wait` lasts until the test sets the event.
+
+    The queue `entered` has the time limits of all waits.
     """
 
     def __init__(self) -> None:

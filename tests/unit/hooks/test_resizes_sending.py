@@ -29,7 +29,7 @@ OUTCOMES = [each.value for each in resizes.Outcome]
 
 
 class Clock:
-    """A clock whose time in `now` a test sets, in seconds."""
+    """Returns as the time, in seconds, what a test has set in `now`."""
 
     now = 0.0
 
