@@ -183,7 +183,7 @@ def test_refused_pod_is_reported_with_the_message_of_the_api_server(
 
     def all_refusals_shown() -> bool:
         out = kubectl.tapp("status", "web").out
-        refuses = "not created: the API server refuses its pod:"
+        refuses = "not created: the API server refused its pod:"
         return all(re.search(f"{id}: {refuses} {text}", out) for id, text in words.items())
 
     app.until(all_refusals_shown, "each instance shows its refusal")
