@@ -17,6 +17,9 @@ from tests.sizes import FULL, size
 
 # A shell starts background jobs with SIGINT ignored, and child processes inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+# Under nohup, programs that the tests start would ignore SIGHUP, too. A handler is not inherited.
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, lambda *_: None)
 # Collection takes a third longer with the garbage collector, and finds next to no garbage.
 gc.disable()
 

@@ -235,9 +235,11 @@ def page_of(place: Path, **environment: str) -> Iterator["subprocess.Popen[str]"
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, env=known | environment, text=True
     ) as process:
-        yield process
-        process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=SECONDS)
+        try:
+            yield process
+        finally:  # A failed test must not wait for the process.
+            process.send_signal(signal.SIGTERM)
+            process.communicate(timeout=SECONDS)
 
 
 def _told(file: Path) -> str:
