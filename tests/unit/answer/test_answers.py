@@ -41,7 +41,11 @@ RICH = template(
             "projected": {
                 "sources": [
                     {"serviceAccountToken": {"path": "token"}},
-                    {"downwardAPI": {"items": [{"path": "n", "fieldRef": {"fieldPath": "m"}}]}},
+                    {
+                        "downwardAPI": {
+                            "items": [{"path": "n", "fieldRef": {"fieldPath": "metadata.name"}}]
+                        }
+                    },
                 ]
             },
         },
