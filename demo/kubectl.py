@@ -248,7 +248,7 @@ class Followed:
             yield line
 
     def stop(self) -> None:
-        """Ends the watch without an error, as its reader wants."""
+        """Ends the watch without an error. Its reader calls this method."""
         self.end()
 
     def done(self) -> CallResult:

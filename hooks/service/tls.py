@@ -34,7 +34,7 @@ class Connection(SSLSocket):  # type: ignore[misc]
     """A TLS connection whose errors do not affect other connections."""
 
     def do_handshake(self) -> None:
-        """Does the handshake as `ssl.SSLSocket` does."""
+        """Does the handshake as `ssl.SSLSocket` does, but leaves no error to other connections."""
         with isolated():
             super().do_handshake()
 

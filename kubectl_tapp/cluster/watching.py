@@ -69,8 +69,8 @@ class Watched:
     """The objects of a resource type, kept up to date by a watch in a separate thread.
 
     Attributes:
-        seen: uid -> the object. The value is None for an object that was deleted while the watch
-            still listed the existing objects.
+        seen: uid -> the object. A deleted object is removed. While the watch still lists the
+            existing objects, its value is None instead, so that the list does not add it again.
         forbidden: True if the user may not watch the resource.
         ended: True if the watch has ended, so that the caller should start a new one.
         error: the error message with which the watch ended; "" if it ended normally.

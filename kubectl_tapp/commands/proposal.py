@@ -130,8 +130,8 @@ class Proposal:
     def _named_pods(self, observed: Observed) -> list[tuple[str, ...]]:
         """Returns name, uid and hold of the pods whose instances the change names, sorted.
 
-        A replaced pod or another hold does not change the TApp's generation, so `do` compares these
-        texts as well.
+        `do` compares the result with that of the plan, and refuses the change if they differ. The
+        TApp's generation does not show that a pod was replaced, or that its hold was changed.
         """
         texts = self._values.get("ids")
         ids = read_ids(texts, MAX_REPLICAS) if texts else []

@@ -211,10 +211,10 @@ def timeline_entry(event: Document) -> Model:
 def tile_changes(
     before: Mapping[int, Model] | None, after: Mapping[int, Model]
 ) -> Iterator[tuple[str, str]]:
-    """Yields the instances whose tiles on the page changed alike, with the change as text.
+    """Yields (instance numbers such as `0-3,7`, text of the change) for each different change.
 
-    `before` and `after` map instance numbers to tiles. `before` is None for the first look, which
-    has no changes.
+    A change is that of the tile of an instance on the page. `before` and `after` map instance
+    numbers to tiles. `before` is None for the first look, which has no changes.
     """
     known = after if before is None else before
     texts = ({id: _tile_text(tile) for id, tile in tiles.items()} for tiles in (known, after))

@@ -164,8 +164,9 @@ class Decorator(Loop[DecoratedKey]):
     ) -> None:
         """Writes the hook's status, and then its labels and annotations, into the object.
 
-        Nothing is written if nothing changes. A changed status causes the second PUT, too, even if
-        labels and annotations stay the same. A 404 or 409 ends the sync without an error, because
+        The status is written by a PUT of its own, before the PUT of the object. Nothing is written
+        if nothing changes. If the status changes, both are sent, even if labels and annotations
+        stay the same. A 404 or 409 ends the sync without an error, because
         the change that caused it brings the next sync.
 
         Args:

@@ -106,8 +106,9 @@ class BackOff:
         return self._entries[key][0] if key in self._entries else 0.0
 
     def end_all(self) -> None:
-        """Ends the delays that run now. The next delays are as long as they would be without this
-        call.
+        """Ends all delays that run now, so that the next attempts happen at once.
+
+        Later delays are as long as they would be without this call.
         """
         self._over = set(self._entries)
 

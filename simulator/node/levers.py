@@ -166,8 +166,15 @@ class Levers:
     def spontaneous_exit(self, pod: Object, container: str, image: str, *, once: bool) -> Exit:
         """Returns (seconds, exit code) of a container that ends without being stopped.
 
-        The seconds count from the start of the container. None means that the container runs until
-        it is stopped. `once` is True for an init container that is no sidecar.
+        The seconds count from the start of the container; None instead of the seconds means that
+        the container runs until it is stopped. The settings of this object for the image come
+        first.
+
+        Args:
+            pod: the pod.
+            container: the name of the container.
+            image: the image of the container.
+            once: True for an init container that is no sidecar.
         """
         image = self.lever_name(image)
         if image in self.exit_code_by_image:

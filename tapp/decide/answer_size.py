@@ -88,7 +88,8 @@ def fit_into_answer(
     Args:
         world: the TApp with its children.
         cases: all instances with the decisions on them.
-        unscheduled: the result of `without_node` for these cases.
+        unscheduled: the instances whose pods were requested and do not exist, or have no node
+            (`without_node`).
         limit: the remaining bytes of the response.
         now: the time of this sync, in seconds since the epoch.
     """

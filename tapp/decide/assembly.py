@@ -1,8 +1,8 @@
 """Assembles the instances: collects all observations about each of them before it is judged.
 
 Each rule computes one part of some instances. This module calls the rules and puts the parts
-together; afterwards no instance changes. The template comes first (spec or partition), because all
-other parts depend on it.
+together; afterwards no instance changes. The template comes first, because all other parts depend
+on it. It is that of the spec or, for an instance that the partition keeps, that of its revision.
 """
 
 from collections.abc import Iterable

@@ -66,8 +66,9 @@ def unseen_claims(world: World, own: Claims, instance: Instance) -> list[str]:
     """Returns the claims that an instance's pod uses and that the request does not contain.
 
     Only claims that this TApp creates for the instance are included. A pod gets a node only when
-    its claims exist. So a claim that is not in the request has another label, or belongs to another
-    owner. A pod without a node, or one that has ended, has no such claims.
+    its claims exist. So a claim of a pod with a node exists, and if it is not in the request, it
+    has another label or another owner. The list is empty for a pod without a node, for one that has
+    ended, and for one that is being deleted.
 
     Args:
         world: the TApp with its children.

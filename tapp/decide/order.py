@@ -42,7 +42,11 @@ _UNSETTLED = _until("the updates of the previous spec are over", Reason.SPEC_JUS
 
 
 def one_after_another(cases: Sequence[Case], serving: Serving) -> dict[int, Verdict]:
-    """Returns instance number -> delay, for creations and deletions that have to wait.
+    """Delays creations and deletions so that they happen one after another, as in a StatefulSet.
+
+    A pod is created when all pods with lower numbers are available, and a surplus pod is deleted
+    when all pods with higher numbers are gone. Returns instance number -> delay, for those that
+    have to wait.
 
     Args:
         cases: all instances, sorted by number. Their decisions already respect the budget.

@@ -225,10 +225,11 @@ class _Pulling:
         return f"{self.world.tapp.metadata.name}-pull-x{digest}"
 
     def _state(self, puller: Puller) -> Verdict | None:
-        """Returns the delay of the updates that need this puller; None if they need not wait.
+        """Decides about one puller, and returns the delay of the updates that need it.
 
-        A puller is a pod that pulls the images of an update. Also decides whether the pod is
-        created, kept, or deleted to make room.
+        A puller is a pod that pulls the images of an update. The decision whether the pod is
+        created, kept, or deleted to make room is added to `found`. Returns None if the updates need
+        not wait.
         """
         pod, most = self.world.pullers.get(puller.name), self.options.max_pullers
         if (pod is None or not _has_started(pod)) and self._is_known_unable(puller):
@@ -268,6 +269,7 @@ class _Pulling:
             puller: the puller: a pod that pulls the images of these updates.
             pod: the observed pod; None if it does not exist.
             own: True if the pod fails because of itself, such as the image of its own container.
+                Then the service gives the puller up much sooner.
         """
         if pod is None and (self.has_earlier or self.young):
             return self._in_turn(puller)

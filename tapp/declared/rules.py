@@ -193,9 +193,9 @@ def _rolling_name(spec: str) -> str:
 def _leads_to_pool(name: str, old_name: str) -> str:
     """Returns CEL that is true if a template's name is valid, or was invalid before the change.
 
-    The name is valid if the pool has it. An empty name and `default` need no check here;
-    DEFAULT_EXISTS checks `default`. The list of one element binds the name to a variable, for which
-    CEL has no other way.
+    The name is valid if `spec.templatePool` has it. An empty name and `default` need no check here;
+    DEFAULT_EXISTS checks `default`. The CEL calls `all` on a list of one element, because CEL has
+    no other way to give a value a name.
 
     Args:
         name: CEL for the name in the new spec.
@@ -279,9 +279,13 @@ _NO_SERVICES = "!has({root}.spec.serviceTemplate)"
 
 
 def _label_or_old(unset: str) -> str:
-    """Returns CEL that is true if pod names fit, or did not fit before the change, either.
+    """Returns CEL that is true if the longest pod name is a valid host name.
 
-    `unset` is CEL that is true if the field is unset, with `{root}` in place of the TApp.
+    It is also true if the name was invalid before the change, so that an old TApp can be edited.
+
+    Args:
+        unset: CEL that is true if the field that needs valid host names is unset: then all names
+            are valid. `{root}` in it stands for the TApp.
     """
     now, before = _fits_label("self", unset), _fits_label(OLD, unset)
     return f"{now} || (oldSelf.hasValue() && !{before})"

@@ -87,7 +87,7 @@ def canonical_name(image: str) -> str:
 
 
 def _tagged(path: str) -> tuple[str, str, str]:
-    """Returns an image path without its tag, the colon, and the tag.
+    """Splits an image path into three texts: the path before the tag, the colon, and the tag.
 
     Colon and tag are empty if the path has no tag.
     """

@@ -333,7 +333,10 @@ def _container(container: Any, on_host: bool) -> Any:
 
 
 def _host_port(port: Any) -> Any:
-    """Returns a port with a `hostPort`, which is the `containerPort` by default."""
+    """Returns a port of a pod in the network of its node, with a `hostPort`.
+
+    The default of `hostPort` is the `containerPort`. The caller has checked `hostNetwork`.
+    """
     if not isinstance(port, dict) or "containerPort" not in port:
         return port
     return {"hostPort": port["containerPort"], **port}

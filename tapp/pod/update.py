@@ -98,7 +98,10 @@ def _is_written(entry: str, before: Metadata, now: Metadata) -> bool:
 
 
 class Restart(NamedTuple):
-    """The images that restart containers in place, or the reason why they cannot restart now."""
+    """The restart of containers in place, or the reason why they cannot restart now.
+
+    The service gives each container another name of the same image. The kubelet then restarts it.
+    """
 
     # Container name -> another name of its image; empty if the restart is not possible now.
     images: Mapping[str, str]

@@ -250,9 +250,9 @@ def decode_names(text: str) -> list[str]:
 
 
 def encode_groups(groups: Mapping[str, Iterable[int]]) -> dict[str, str]:
-    """Returns a map of the status in which each key has the ranges of its instance numbers.
+    """Writes the instance numbers of each key as ranges, such as `0-3,7`, for a map of the status.
 
-    A range is written like `0-3,7`. In `status.notCreated`, `notOwned` and `notExposed` a key is
+    In `status.notCreated`, `notOwned` and `notExposed` a key is
     the time since when the instances are affected. In `status.kept` it is the revision at which the
     instances are kept. `groups` has the numbers by key.
     """

@@ -196,8 +196,8 @@ class Served:
         return found
 
     def unstarted(self) -> dict[str, float]:
-        """Returns for each pod the seconds in the EndpointSlices before its container had
-        started.
+        """Returns pod name -> seconds for which EndpointSlices listed a pod before its container
+        had started.
         """
         witness, found = self.real.witness, dict[str, float]()
         moments = [(witness.begun + each.seconds, each) for each in list(witness.timeline)]

@@ -38,7 +38,10 @@ def test_new_tapp_is_shown_as_in_progress(kube: Kube, namespace: str) -> None:
 def test_apply_of_a_tapp_does_not_own_its_status(
     app: App, kubectl: Kubectl, way: tuple[str, ...]
 ) -> None:
-    """The default in the status must belong to no field manager and be no difference."""
+    """The CRD's default of the status must belong to no field manager.
+
+    A second apply, with the options `way`, must find no difference.
+    """
     text = yaml.safe_dump(tapp())
 
     def apply(verb: str) -> str:
