@@ -121,7 +121,9 @@ def test_kubectl_describe_shows_the_events(app_with_events: App, kubectl: Kubect
     app.trigger_sync()
     app.trigger_sync()
     shown = kubectl("describe", "tapp", "web", "-n", app.namespace).split("Events:")[1]
-    assert re.search(r"Normal +Created +\S+ +tapp-hooks +instances 0, 1 from template", shown)
+    assert re.search(
+        r"Normal +Created +\S+ +tapp-hooks +instances 0, 1 created from template", shown
+    )
     assert re.search(r"Warning +InvalidLostNodeSeconds +\S+ +tapp-hooks +.*'soon'", shown)
     assert shown.count("InvalidLostNodeSeconds") == 1
     by_time = kubectl("get", "events", "-n", app.namespace, "--sort-by=.eventTime")
