@@ -106,7 +106,7 @@ class Watched:
         self._changed()
 
     def current(self, known: Iterable[Document]) -> list[Document]:
-        """Returns the objects that exist now, as far as the watch has shown them.
+        """Returns the objects that exist now, according to the watch.
 
         A watch first lists all existing objects, without a mark at the end of the list. So until
         ten seconds after the first event, objects of `known` that the watch has not listed are

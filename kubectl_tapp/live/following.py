@@ -79,8 +79,9 @@ class Follower(ABC):
         return time.monotonic() <= self._read_until and not self._stopped.is_set()
 
     def stop(self) -> None:
-        """Ends the thread and its watches. Later calls of `since` return only what was published
-        before.
+        """Ends the thread and its watches.
+
+        Later calls of `since` return only changes that were published before.
         """
         self._stopped.set()
         self._changed.set()

@@ -1,4 +1,4 @@
-"""Tables that fit the width of the terminal.
+"""Builds tables that fit the width of the terminal.
 
 `fitted_table` shrinks or removes columns in a given order until the table fits. `plain_table`
 leaves the widths to rich.
