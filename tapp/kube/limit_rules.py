@@ -26,6 +26,8 @@ Rule = Callable[[Any], str]
 
 PORT_NAME_LENGTH = 15
 LARGEST_NUMBER = 2**31 - 1
+# Resources of a container that have no prefix, apart from huge pages.
+STANDARD_RESOURCES = ("cpu", "memory", "ephemeral-storage")
 # Printable ASCII without `=` (IsRelaxedEnvVarName).
 _ENV_NAME = re.compile("[ -<>-~]+")
 _CONFIG_KEY = re.compile("[-._a-zA-Z0-9]+")
@@ -201,11 +203,12 @@ FIELD_PATH_OF_VOLUME: Final = _text(
     f"a volume can read only {', '.join(_VOLUME_FIELD_PATHS)}, metadata.labels['KEY'] and "
     "metadata.annotations['KEY']",
 )
-_AMOUNTS_READ = ("cpu", "memory", "ephemeral-storage")
-_READABLE = re.compile(f"(limits|requests)[.]({'|'.join(_AMOUNTS_READ)}|hugepages-.*)", re.DOTALL)
+_READABLE = re.compile(
+    f"(limits|requests)[.]({'|'.join(STANDARD_RESOURCES)}|hugepages-.*)", re.DOTALL
+)
 READ_AMOUNT: Final = _text(
     lambda text: _READABLE.fullmatch(text) is not None,
-    f"it must be limits. or requests., followed by one of {', '.join(_AMOUNTS_READ)}, "
+    f"it must be limits. or requests., followed by one of {', '.join(STANDARD_RESOURCES)}, "
     "hugepages-SIZE",
 )
 HEADER: Final = _text(

@@ -36,6 +36,8 @@ _LABELS = Entries(rule.QUALIFIED, rule.LABEL_VALUE)
 _LABELLED = {"labels": _LABELS, "annotations": Entries(rule.annotation_key, rule.anything)}
 _METADATA = {**_LABELLED, "name": rule.SUBDOMAIN, "finalizers": [rule.FINALIZER]}
 _PROTOCOL = one_of("TCP", "UDP", "SCTP")
+_PULL_POLICY = one_of("Always", "IfNotPresent", "Never")
+_RESTART_POLICY = one_of("Always", "OnFailure", "Never")
 
 # --- containers -----------------------------------------------------------------------------------
 
@@ -88,9 +90,9 @@ _MOUNT = Object(
 _CONTAINER_FIELDS = {
     "name": rule.LABEL,
     "image": rule.IMAGE,
-    "imagePullPolicy": one_of("Always", "IfNotPresent", "Never"),
+    "imagePullPolicy": _PULL_POLICY,
     "terminationMessagePolicy": one_of("File", "FallbackToLogsOnError"),
-    "restartPolicy": one_of("Always", "OnFailure", "Never"),
+    "restartPolicy": _RESTART_POLICY,
     "ports": [
         {
             "name": rule.PORT_NAME,
@@ -134,14 +136,11 @@ _INIT_CONTAINER = Object(_CONTAINER_FIELDS, (*_OF_CONTAINERS, whole.plain_init_c
 
 # --- pods -----------------------------------------------------------------------------------------
 
-_SELECTOR_OPERATOR = one_of("In", "NotIn", "Exists", "DoesNotExist")
+_SELECTOR_OPERATOR = one_of(*whole.SELECTOR_OPERATORS)
 _NODES = {
     "matchExpressions": [
         Object(
-            {
-                "key": rule.QUALIFIED,
-                "operator": one_of("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"),
-            },
+            {"key": rule.QUALIFIED, "operator": one_of(*whole.SELECTOR_OPERATORS, "Gt", "Lt")},
             (whole.selector_values,),
         )
     ]
@@ -225,7 +224,7 @@ _VOLUME_KINDS = (
 _VOLUME = Object(
     {
         "name": rule.LABEL,
-        "image": {"reference": rule.IMAGE, "pullPolicy": one_of("Always", "IfNotPresent", "Never")},
+        "image": {"reference": rule.IMAGE, "pullPolicy": _PULL_POLICY},
         "hostPath": {
             "path": rule.NO_BACKSTEPS,
             "type": one_of(
@@ -259,7 +258,7 @@ _POD = {
             "containers": [_CONTAINER],
             "initContainers": [_INIT_CONTAINER],
             "volumes": [_VOLUME],
-            "restartPolicy": one_of("Always", "OnFailure", "Never"),
+            "restartPolicy": _RESTART_POLICY,
             "dnsPolicy": one_of("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"),
             "dnsConfig": Object({"nameservers": [rule.ADDRESS]}, (whole.name_servers,)),
             "os": {"name": one_of("linux", "windows")},

@@ -8,7 +8,7 @@ skipped, because the CRD or the API server refuses them.
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from tapp.kube.limit_rules import LABEL_VALUE, QUALIFIED, Rule
+from tapp.kube.limit_rules import LABEL_VALUE, QUALIFIED, STANDARD_RESOURCES, Rule
 from tapp.kube.parts import map_in, maps_of, text_of
 from tapp.kube.resources import requests_beyond_limits, sizes_of
 from tapp.kube.stored import GRACE
@@ -121,7 +121,7 @@ def toleration_value(value: Mapping[str, Any]) -> str:
 
 
 # Operator of a node selector or a label selector -> whether it needs values, or has none.
-_OPERATORS = {"In": True, "NotIn": True, "Exists": False, "DoesNotExist": False}
+SELECTOR_OPERATORS = {"In": True, "NotIn": True, "Exists": False, "DoesNotExist": False}
 
 
 def selector_values(value: Mapping[str, Any]) -> str:
@@ -129,7 +129,7 @@ def selector_values(value: Mapping[str, Any]) -> str:
     operator, values = value.get("operator"), value.get("values") or []
     if not isinstance(operator, str) or not isinstance(values, list):
         return ""
-    needs = _OPERATORS.get(operator)
+    needs = SELECTOR_OPERATORS.get(operator)
     if needs is not None and needs != bool(values):
         rule = "needs values" if needs else "allows no values"
         return f"has operator {operator}, which {rule}"
@@ -198,7 +198,6 @@ def plain_init_container(value: Mapping[str, Any]) -> str:
     return ""
 
 
-_STANDARD = ("cpu", "memory", "ephemeral-storage")
 _HUGE_PAGES = "hugepages-"
 
 
@@ -234,10 +233,10 @@ def _resource_problem(name: str, size: int) -> str:
 
     `name` is the name of the resource, and `size` the amount in billionths.
     """
-    if "/" not in name and name not in _STANDARD and not name.startswith(_HUGE_PAGES):
+    if "/" not in name and name not in STANDARD_RESOURCES and not name.startswith(_HUGE_PAGES):
         return (
-            f"a container has {', '.join(_STANDARD)}, {_HUGE_PAGES}SIZE, and resources whose name "
-            "has a prefix, such as example.com/"
+            f"a container has {', '.join(STANDARD_RESOURCES)}, {_HUGE_PAGES}SIZE, and "
+            "resources whose name has a prefix, such as example.com/"
         )
     if size < 0:
         return "it must be a quantity that is not negative, such as 500m or 1Gi"
@@ -256,7 +255,7 @@ def name_servers(value: Mapping[str, Any]) -> str:
 
 
 def dns_none(spec: Mapping[str, Any]) -> str:
-    """Returns a sentence on a pod with `dnsPolicy: None` and no name server of its own, or ""."""
+    """Returns a sentence on a pod that has `dnsPolicy: None` and no name server, or ""."""
     if spec.get("dnsPolicy") != "None":
         return ""
     config = spec.get("dnsConfig")
