@@ -7,6 +7,7 @@ earlier, because no kubelet ends it. `overdue_of` finds these objects. The other
 what prevents a deletion, and what a user can do.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -22,10 +23,12 @@ from tapp.pod.trouble import TROUBLE_AFTER
 from tapp.pod.waiting import Trouble
 from tapp.words.groups import grouped
 from tapp.words.quoted import short
-from tapp.words.ranges import joined, name_list
+from tapp.words.ranges import SHOWN, joined, name_list
 from tapp.words.times import UNKNOWN, seconds
 
 _PROTECTED = "kubernetes.io/pvc-protection"  # The finalizer of a claim that a pod still uses
+# The form of a finalizer that can stand in a command; the API server accepts no other form.
+_FINALIZER = re.compile(r"[A-Za-z0-9./_-]{1,317}")
 _NO_REASON = "the object does not show why"
 _OUT_OF_SERVICE = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
 
@@ -224,23 +227,44 @@ def _finalizers(names: Sequence[str]) -> str:
 
 
 def _remedy(kind: str, one: Kept, namespace: str) -> str:
-    """Returns a sentence on how to remove the finalizers of an object; empty without finalizers.
+    """Returns sentences on how to remove the finalizers of an object; empty without finalizers.
+
+    Each finalizer has a command of its own, so that a user removes no finalizer whose controller
+    still exists.
 
     Args:
         kind: the name of the resource for kubectl, such as `pod` or `pvc`.
         one: the object.
-        namespace: the namespace of the object, for the command.
+        namespace: the namespace of the object, for the commands.
     """
     if not one.finalizers:
         return ""
-    patch = '{"metadata":{"finalizers":null}}'
     single = len(one.finalizers) == 1
-    return (
+    text = (
         f". The controller of {'this finalizer' if single else 'each finalizer'} has to remove it; "
-        "see the log of that controller. If it no longer exists, remove the "
-        f"finalizer{'' if single else 's'} with "
-        f"`kubectl patch {kind} {one.name} -n {namespace} --type=merge -p '{patch}'`"
+        "see the log of that controller"
     )
+    commands = [
+        f"`kubectl patch {kind} {one.name} -n {namespace} --type=json -p '{_removal(place, name)}'`"
+        f" removes finalizer {name} from {kind} {one.name}"
+        for place, name in enumerate(one.finalizers[:SHOWN])
+        # Kubernetes itself removes this finalizer as soon as no pod uses the claim.
+        if name != _PROTECTED and _FINALIZER.fullmatch(name)
+    ]
+    if not commands:
+        return text
+    return f"{text}. Only if the controller no longer exists: {'; '.join(commands)}"
+
+
+def _removal(place: int, finalizer: str) -> str:
+    """Returns a JSON patch that removes one finalizer from an object, and changes nothing else.
+
+    The API server rejects the patch if another finalizer is at this place by then. `place` is the
+    index of `finalizer` in the list of the object.
+    """
+    path = f"/metadata/finalizers/{place}"
+    patch = [{"op": "test", "path": path, "value": finalizer}, {"op": "remove", "path": path}]
+    return msgspec.json.encode(patch).decode()
 
 
 def _sentences(

@@ -1,9 +1,11 @@
 """Tests deletions that do not end: the condition names the object, the cause and the time."""
 
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
+import jsonpatch
 import pytest
 
 from simulator.objects.objects import with_meta
@@ -90,7 +92,7 @@ def test_pod_that_stays_terminating_makes_the_tapp_degraded_for_every_cause(
         ),
         (
             lambda pod: terminating_with_finalizers("a.example/x", "b/y")(completed(pod, "Failed")),
-            ["finalizers a.example/x, b/y keep", "kubectl patch pod web-1 -n shop --type=merge"],
+            ["finalizers a.example/x, b/y keep", "kubectl patch pod web-1 -n shop --type=json"],
         ),
         (
             lambda pod: terminating(not_ready(pod, NOW - 400)),
@@ -190,6 +192,42 @@ def test_condition_names_a_terminating_claim_with_its_finalizer() -> None:
     message = condition(at_second(world, 30).sync(), "ClaimsNotDeleted")["message"]  # type: ignore[index]
     assert "finalizer backup.example/keep keeps" in message
     assert "kubectl patch pvc data-web-1 -n shop" in message
+
+
+def commands_in(message: str) -> list[str]:
+    """Returns the JSON patches of the commands `kubectl patch` in a message."""
+    return re.findall(r"`kubectl patch [^`]* --type=json -p '([^']*)'`", message)
+
+
+def test_each_patch_in_the_condition_removes_only_one_finalizer() -> None:
+    """A finalizer whose controller still exists must stay: it may protect data."""
+    names = ["backup.example/keep", "audit.example/keep"]
+    world = with_claims()
+    claim = with_meta(terminating(world.claims["data-web-1"]), finalizers=names)
+    world.claims["data-web-1"] = claim
+    world.pods.pop("web-1")
+    patches = commands_in(degraded(at_second(world, 30))["message"])
+    left = [
+        jsonpatch.apply_patch(claim, json.loads(each))["metadata"]["finalizers"] for each in patches
+    ]
+    assert left == [names[1:], names[:1]]
+
+
+def test_condition_has_no_patch_for_the_finalizer_that_protects_used_claims() -> None:
+    """Kubernetes removes this finalizer as soon as no pod uses the claim."""
+    world = with_claims()
+    names = ["kubernetes.io/pvc-protection", "backup.example/keep"]
+    world.claims["data-web-1"] = with_meta(
+        terminating(world.claims["data-web-1"]), finalizers=names
+    )
+    world.modify(1, terminating_with_finalizers("a.example/x"))
+    message = condition(at_second(world, 30).sync(), "ClaimsNotDeleted")["message"]  # type: ignore[index]
+    (patch,) = commands_in(message)
+    assert json.loads(patch)[0] == {
+        "op": "test",
+        "path": "/metadata/finalizers/1",
+        "value": "backup.example/keep",
+    }
 
 
 def test_condition_names_a_terminating_service_with_its_finalizer() -> None:
