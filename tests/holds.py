@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from tests.merged import Merged
-from tests.reading import drains, note, number, observed, phase
+from tests.hook_calls import drains, note, number, observed, phase
+from tests.metacontroller_merge import Merged
 
 Document = dict[str, Any]
 

@@ -16,10 +16,7 @@ from simulator.api.apply import LAST_APPLIED
 from tapp.kube.resources import compare
 from tests.conditions import contradictions
 from tests.holds import touched_on_hold
-from tests.kept import kept_in, kept_template, kept_wrongly
-from tests.merged import Merged, merged
-from tests.pulled import is_puller, stopped_before_pull
-from tests.reading import (
+from tests.hook_calls import (
     BESIDE,
     KEYS,
     applied,
@@ -44,7 +41,10 @@ from tests.reading import (
     template_name,
     without_size,
 )
-from tests.rolls import out_of_order, out_of_turn, untimely
+from tests.kept_instances import kept_in, kept_template, kept_wrongly
+from tests.metacontroller_merge import Merged, merged
+from tests.prepull import is_puller, stopped_before_pull
+from tests.rollout_order import out_of_order, out_of_turn, untimely
 
 Document = dict[str, Any]
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.builders import as_sent, crashing, running, with_meta
-from tests.situations import Life
+from tests.typical_requests import Life
 
 Row = dict[str, Any]
 ROOT = Path(__file__).parents[2]

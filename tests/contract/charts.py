@@ -23,7 +23,7 @@ from release import chart, metacontroller
 from release.kustomize import STUB
 from tests.e2e.binaries import build as binaries
 
-from .theirs import chart_in
+from .metacontroller_substitutes import chart_in
 
 Document = dict[str, Any]
 DEFINITION = "files/tapp.yaml"

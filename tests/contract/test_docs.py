@@ -46,7 +46,7 @@ from tests.contract.pages import (
     section,
     text,
 )
-from tests.reading import observed
+from tests.hook_calls import observed
 from tests.unit.world import settled
 
 PAGES = [ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.builders import Document
 from tests.contract.calls import ABOUT_TAPPS, CLIENT, HOOKS, WITH_CHILDREN, check_error, good, post
-from tests.reading import desired
+from tests.hook_calls import desired
 from tests.scenarios.life import manifest
 
 # --- invalid JSON, and invalid requests -----------------------------------------------------------

@@ -31,7 +31,7 @@ from tests.contract.manifests import (
     only,
     pod_spec,
 )
-from tests.contract.theirs import manifests_in
+from tests.contract.metacontroller_substitutes import manifests_in
 
 OVERLAYS = ["base", "overlays/bearer-token", "overlays/kind", "overlays/tls"]
 """Kustomizations that can be built without a network."""

@@ -14,7 +14,7 @@ from release import chart, metacontroller
 from release.__main__ import main
 from release.kustomize import parts
 from tests.contract.charts import tools
-from tests.contract.theirs import chart_in
+from tests.contract.metacontroller_substitutes import chart_in
 
 IMAGE = "registry.example.com/tapp-hooks:0.1.0"
 

@@ -15,8 +15,8 @@ from hooks.app import create_app
 from hooks.service.settings import Settings
 from hooks.version import VERSION
 from tests.contract.recorded.stories import STORIES
+from tests.hook_calls import applied, desired, observed
 from tests.invariants import check, writes
-from tests.reading import applied, desired, observed
 
 Document = dict[str, Any]
 

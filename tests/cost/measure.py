@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import IO, Any, Final, NamedTuple
 
-from tests.cost.counted import Counted
+from tests.cost.counting_process import Counted
 from tests.cost.promise import NEW_PODS
 from tests.cost.worlds import Asked
 
@@ -53,7 +53,7 @@ def _counting() -> tuple[IO[bytes], IO[bytes]]:
     costs.
     """
     process = subprocess.Popen(
-        [sys.executable, "-m", "tests.cost.counted"],
+        [sys.executable, "-m", "tests.cost.counting_process"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         cwd=_ROOT,

@@ -14,7 +14,7 @@ not report how much C code does in one instruction, so a loop with `in` on a lis
 
 The steps do not include work of C code that is not proportional to these sizes. Examples are the
 hash of a long tuple, and a dictionary whose keys collide (Python's random hash seed prevents that).
-For regular expressions, `tests/contract/test_expressions.py` makes sure that the work is
+For regular expressions, `tests/contract/test_regular_expressions.py` makes sure that the work is
 proportional.
 """
 

@@ -12,7 +12,7 @@ import pytest
 
 from .app import template
 from .kube import Json, Kube
-from .patience import until
+from .waiting import until
 
 ADMISSION = "admissionregistration.k8s.io/v1"
 

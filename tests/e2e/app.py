@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tests import builders
-from tests.pulled import is_puller
+from tests.prepull import is_puller
 from tests.scenarios.life import condition, is_complete
 from tests.scenarios.life import example as example  # noqa: PLC0414 - most tests import it from here
 
@@ -22,8 +22,8 @@ from .audit import Write
 from .cluster import Cluster
 from .kube import Json, Kube
 from .metacontroller import USER
-from .patience import PATIENCE
 from .proxy import HookProxy
+from .waiting import PATIENCE
 from .watcher import Watcher
 
 OURS = "apps.tkestack.io"

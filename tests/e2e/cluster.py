@@ -22,8 +22,8 @@ from .binaries import build
 from .controlplane import NEEDED, LocalControlPlane, apply_definitions
 from .kind import Kind, kind_answers
 from .kube import Kube, documents
-from .patience import PATIENCE, until
 from .process import Process, ProcessError
+from .waiting import PATIENCE, until
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PREFIX = "tapp-e2e-"

@@ -30,23 +30,23 @@ from .definitions import definition_files
 from .hook import HookService
 from .kube import Kube, KubeError, documents
 from .kubelet import FakeKubelet
-from .kubelet_levers import Levers
+from .kubelet_controls import Levers
 from .metacontroller import SHIPPED, Controller, choose_controller, install_account, registered
 from .order import longest_first
+from .placement import NAMESPACE_LABEL, steered
 from .plugin import Plugin
 from .pods import Pods
 from .process import ProcessError
 from .proxy import HookProxy
 from .realnode.node import RealNode, missing
 from .realnode.trial import Trial
-from .steer import NAMESPACE_LABEL, steered
 from .volumes import Provisioner
 
 Needs = Callable[[int, str], None]
 FAILED = pytest.StashKey[bool]()
 NOTES = pytest.StashKey[list[str]]()
 SERVICES = REPOSITORY / "metacontroller" / "components" / "services"
-CLUSTERLESS = ("test_choice",)
+CLUSTERLESS = ("test_cluster_choice",)
 """Files with tests that need no cluster. A plain run reads no other file of this directory."""
 
 

@@ -15,8 +15,8 @@ from typing import Any
 
 from tapp.kube.merges import merge_patch
 from tests.builders import claim_template, manifest, patch_between
+from tests.equivalent_specs import fully_written
 from tests.scenarios.life import EXAMPLES, example
-from tests.spellings import fully_written
 
 from .shapes import SHAPES, pod_template
 

@@ -29,7 +29,7 @@ from simulator.node.pod_worker import PodWorker
 from .adopting import adopt
 from .informer import Informer
 from .kube import Json, Kube, KubeError
-from .kubelet_levers import Levers, key_of
+from .kubelet_controls import Levers, key_of
 from .nodes import Nodes
 
 Work = Callable[[], None]

@@ -16,7 +16,7 @@ from simulator.objects.objects import Object
 from tapp.kube.restarts import COMPLETED
 
 from .kube import Json
-from .kubelet_levers import Levers
+from .kubelet_controls import Levers
 from .pods import is_ready
 from .realnode.images import BEHAVIOURS, app
 from .realnode.workloads import BOOT, PROBE, container, environment, real_spec

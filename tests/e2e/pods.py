@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from .kube import Json, Kube
-from .patience import PATIENCE, until
+from .waiting import PATIENCE, until
 
 
 def pod(namespace: str, name: str, **spec: Any) -> Json:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from simulator.api.apply import LAST_APPLIED, canonical_json
-from tests.simulator.copies import noted
+from tests.simulator.last_applied import noted
 
 from .app import GROUP, tapp, template
 from .cluster import REPOSITORY

@@ -19,11 +19,11 @@ from typing import Any
 
 import yaml
 
-from tests.monitoring.shipped import RULES
+from tests.monitoring.monitoring_files import RULES
 
 from .binaries import build
-from .patience import until
 from .process import Process, free_ports
+from .waiting import until
 
 Points = list[tuple[float, float]]
 SECONDS = 1

@@ -10,8 +10,8 @@ from typing import Any
 from tests.builders import with_meta
 
 from .app import GROUP, tapp, template
-from .diary import Diary
 from .kube import Json, Kube
+from .pod_history import Diary
 
 BROKEN = "app:unready"
 COUNTS = ("replicas", "readyReplicas", "availableReplicas", "updatedReplicas")

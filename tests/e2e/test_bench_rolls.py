@@ -38,7 +38,7 @@ from .hook import HookService
 from .kube import Json, Kube
 from .kubelet import FakeKubelet
 from .metacontroller import USER, RealMetacontroller, choose_controller, install_account, registered
-from .patience import until
+from .waiting import until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.bench, pytest.mark.timeout(1200)]
 PODS = int(os.environ.get("BENCH_PODS", "500"))

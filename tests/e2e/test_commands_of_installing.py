@@ -16,10 +16,10 @@ from tests.commands import BY_HELM, BY_KUBECTL, FROM_SOURCE, block
 
 from .app import tapp
 from .cluster import REPOSITORY
+from .installed_release import CHART, GROUP, Fresh, fresh_cluster, release_into
 from .kube import Json, documents
 from .plugin import Plugin
 from .policies import DIRECTORY, NEEDED
-from .released import CHART, GROUP, Fresh, fresh_cluster, release_into
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 CLONE = ("crds", "examples", "gitops", "metacontroller")

@@ -13,7 +13,7 @@ from tests.builders import claim_template
 
 from .app import GROUP, tapp, template
 from .kube import Json, Kube, KubeError
-from .patience import until
+from .waiting import until
 
 pytestmark = pytest.mark.e2e
 VALUE = r'Invalid value: ("(object|string|0%|[Kk]ill(ed)?)": |null: |\{.*?\}: )?'

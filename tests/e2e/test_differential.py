@@ -2,7 +2,7 @@
 
 The stories are all examples and random sequences of edits. By default these are the first 60, in
 which every step and every field occurs. `DIFFERENTIAL` sets their number; `make differential` plays
-300. `normal.py` and `worlds.py` remove the values that must differ, and docs/simulator.md lists
+300. `normalize.py` and `worlds.py` remove the values that must differ, and docs/simulator.md lists
 them. To play one story: `DIFFERENTIAL=r017 pytest tests/e2e/test_differential.py -k random`.
 """
 

@@ -14,11 +14,11 @@ import pytest
 from .app import App, each, tapp
 from .cluster import Cluster
 from .controlplane import LocalControlPlane
+from .disturbed_rollout import Roll
 from .hook import HookService
-from .kubelet_levers import Levers
+from .kubelet_controls import Levers
 from .metacontroller import Controller
 from .proxy import HookProxy
-from .rolling import Roll
 
 pytestmark = [
     pytest.mark.e2e,

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from tests.holds import HELD, HOLD, WANTED, WANTED_SINCE
-from tests.reading import note
+from tests.hook_calls import note
 
 from .app import App, example, tapp, template
 from .cluster import Cluster

@@ -16,7 +16,7 @@ import pytest
 from simulator.api.admission import lean_pods
 from simulator.api.apply import LAST_APPLIED
 from simulator.objects.objects import annotations_of
-from tests.simulator.copies import CUT, LEFT_ALONE
+from tests.simulator.last_applied import CUT, LEFT_ALONE
 
 from .app import App, each, tapp, template
 from .kube import Json, Kube, KubeError

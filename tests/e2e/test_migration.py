@@ -17,9 +17,9 @@ from .cluster import REPOSITORY, Cluster
 from .kube import Json, Kube, documents
 from .kubelet import FakeKubelet
 from .metacontroller import USER, Controller
-from .patience import until
 from .plugin import environment_with_kubectl
 from .proxy import HookProxy
+from .waiting import until
 
 pytestmark = pytest.mark.e2e
 

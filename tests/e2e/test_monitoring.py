@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from tests.contract.pages import WATCH, section
-from tests.monitoring.shipped import ALERTS, on_dashboard
+from tests.monitoring.monitoring_files import ALERTS, on_dashboard
 
 from .app import App, tapp, template
 from .cluster import REPOSITORY, Cluster, wait_namespace_ready

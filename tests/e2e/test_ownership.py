@@ -11,8 +11,8 @@ import pytest
 from .app import App, tapp
 from .claims import collector_has_worked, owners, stored
 from .kube import Kubectl
-from .patience import LONG
 from .plugin import Plugin
+from .waiting import LONG
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 

@@ -15,8 +15,8 @@ import yaml
 from release.kustomize import components, composed
 
 from .definitions import definition_files
+from .installed_release import IMAGE, Fresh, fresh_cluster
 from .kube import Json
-from .released import IMAGE, Fresh, fresh_cluster
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 NAMESPACE = "tapp-system"

@@ -15,7 +15,7 @@ from kubectl_tapp.edit import edits
 from .app import App, tapp, template
 from .cluster import Cluster
 from .kube import Json, Kubectl
-from .kubelet_levers import Levers
+from .kubelet_controls import Levers
 from .plugin import ROOT, Person, Plugin, interrupt
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]

@@ -18,7 +18,7 @@ from .realnode.network import PodNetwork
 from .realnode.node import RealNode
 from .realnode.trial import Trial
 from .realnode.workloads import BOOT
-from .served import GRACE, INSTANCES, Served, gates
+from .service_traffic import GRACE, INSTANCES, Served, gates
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 OLD_GATE = "tkestack.io/InPlaceUpdate"

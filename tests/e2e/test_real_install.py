@@ -28,17 +28,17 @@ import yaml
 from hooks.app import create_app
 from hooks.service.settings import Settings
 from hooks.version import VERSION
-from tests.contract import theirs
+from tests.contract.metacontroller_substitutes import IMAGE as METACONTROLLER_IMAGE
 from tests.contract.recordings import FILES
 
-from . import shipped
+from . import service_image
 from .cluster import REPOSITORY, choose
+from .installed_release import CHART, CONTROLLER, GROUP, IMAGE, metacontroller_chart, release_into
 from .kube import Json, KubeError
 from .metacontroller import API, binary_from
 from .pods import is_ready
 from .realnode.node import missing
-from .realnode.whole import WholeCluster
-from .released import CHART, CONTROLLER, GROUP, IMAGE, metacontroller_chart, release_into
+from .realnode.user_cluster import WholeCluster
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 EXAMPLE = REPOSITORY / "examples" / "same-template.yaml"
@@ -70,7 +70,7 @@ class Product:
 @pytest.fixture(scope="module")
 def product(workspace: Path, note: list[str]) -> Iterator[Product]:
     """The release and its images. Metacontroller's image is included if its binary is available."""
-    problem = shipped.missing() or missing(backend())
+    problem = service_image.missing() or missing(backend())
     if problem is not None:
         if os.environ.get("E2E_REAL_NODE") == "1":
             pytest.fail(f"E2E_REAL_NODE=1, but {problem}", pytrace=False)
@@ -79,7 +79,7 @@ def product(workspace: Path, note: list[str]) -> Iterator[Product]:
     place = workspace / "product"
     place.mkdir()
     dist = release_into(place)
-    with shipped.Builder(place / "image") as builder:
+    with service_image.Builder(place / "image") as builder:
         archives = [builder.build(IMAGE)]
         binary = binary_from(os.environ)
         if binary is not None:
@@ -111,7 +111,7 @@ def whole(product: Product, workspace: Path) -> Iterator[WholeCluster]:
     assert not isinstance(choice, str)
     assert choice.binaries is not None
     # Without the real Metacontroller, its image contains a program that only runs.
-    names = [f"docker.io/library/{each}" for each in (example_image(), OTHER, theirs.IMAGE)]
+    names = [f"docker.io/library/{each}" for each in (example_image(), OTHER, METACONTROLLER_IMAGE)]
     directory = Path(tempfile.mkdtemp(dir=workspace))
     with WholeCluster(choice.binaries, directory, names) as made:
         for archive in product.archives:

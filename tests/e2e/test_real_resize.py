@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.reading import conditions
+from tests.hook_calls import conditions
 
 from .cluster import Cluster
 from .component import RESIZE, RESIZE_ACCOUNT, account_of, replicas

@@ -20,7 +20,7 @@ from tests.contract.recordings import RECORDED, replay
 from .app import App, tapp, template
 from .cluster import Cluster
 from .kube import Json
-from .kubelet_levers import Levers
+from .kubelet_controls import Levers
 from .metacontroller import Controller
 from .policies import lean_everywhere
 from .proxy import Call, HookProxy

@@ -21,7 +21,7 @@ from .app import tapp
 from .cluster import REPOSITORY
 from .definitions import definition_files
 from .hook import HookService
-from .released import (
+from .installed_release import (
     CHART,
     CONTROLLER,
     GROUP,

@@ -14,8 +14,8 @@ from .cluster import Cluster
 from .kube import Json
 from .kubelet import FakeKubelet
 from .metacontroller import Controller
-from .patience import LONG
 from .plugin import Plugin
+from .waiting import LONG
 
 pytestmark = pytest.mark.e2e
 OF_ITS_OWN_CLUSTER = ("uid", "resourceVersion", "ownerReferences", "finalizers")

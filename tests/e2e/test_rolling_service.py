@@ -16,11 +16,11 @@ from tests.sizes import FULL
 
 from .app import App
 from .cluster import Cluster
+from .disturbed_rollout import Roll
 from .hook import HookService
-from .kubelet_levers import Levers
+from .installed_release import checkout_of
+from .kubelet_controls import Levers
 from .proxy import HookProxy
-from .released import checkout_of
-from .rolling import Roll
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 INSTANCES, BUDGET = (500, 50) if FULL else (100, 10)

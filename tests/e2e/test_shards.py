@@ -19,12 +19,12 @@ from tests.sizes import FULL
 
 from .app import App, each, tapp
 from .cluster import REPOSITORY
+from .disturbed_rollout import PATIENCE, Roll
 from .kube import Json, Kube, KubeError, documents
-from .kubelet_levers import Levers
+from .kubelet_controls import Levers
 from .metacontroller import SHIPPED, Controller, another, with_hook
 from .process import Process
 from .proxy import HookProxy
-from .rolling import PATIENCE, Roll
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600), pytest.mark.usefixtures("shards")]
 MANIFESTS = REPOSITORY / "metacontroller"

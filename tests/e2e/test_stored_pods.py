@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from simulator.api.admission import Admission
-from tests.simulator.impossible import IMPOSSIBLE
-from tests.spellings import DIFFERENT, OTHERS, SAMPLES, Spelling, spellings
+from tests.equivalent_specs import DIFFERENT, OTHERS, SAMPLES, Spelling, spellings
+from tests.simulator.invalid_objects import IMPOSSIBLE
 
 from .kube import Kube, KubeError
 

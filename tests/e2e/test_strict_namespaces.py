@@ -7,12 +7,12 @@ import time
 import pytest
 
 from tests import builders
-from tests.pulled import is_puller
+from tests.prepull import is_puller
 
 from .admission import Demand
 from .app import App, tapp
 from .kube import Json, KubeError
-from .kubelet_levers import Levers
+from .kubelet_controls import Levers
 from .plugin import Plugin
 
 pytestmark = pytest.mark.e2e

@@ -14,13 +14,13 @@ import pytest
 
 from .app import App
 from .cluster import REPOSITORY, Cluster
+from .connection import Line
+from .disturbed_rollout import PATIENCE, Roll
 from .kube import Kube, documents
-from .kubelet_levers import Levers
-from .line import Line
+from .kubelet_controls import Levers
 from .metacontroller import ACCOUNT, USER, Controller, RealMetacontroller, another
-from .patience import until
 from .proxy import HookProxy
-from .rolling import PATIENCE, Roll
+from .waiting import until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 LEASES = REPOSITORY / "metacontroller" / "overlays" / "high-availability" / "leases.yaml"

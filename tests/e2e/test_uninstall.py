@@ -12,8 +12,8 @@ from .cluster import REPOSITORY, Cluster
 from .hook import HookService
 from .kube import Json, Kube, KubeError, documents
 from .metacontroller import SHIPPED, Controller
-from .patience import PATIENCE, until
 from .proxy import HookProxy
+from .waiting import PATIENCE, until
 
 pytestmark = pytest.mark.e2e
 GUARD = REPOSITORY / "metacontroller" / "base" / "guard.yaml"

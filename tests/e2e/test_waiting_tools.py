@@ -19,7 +19,7 @@ from .app import App, tapp, template
 from .binaries import build
 from .cluster import Cluster
 from .kube import Json, Kube, Kubectl
-from .kubelet_levers import Levers
+from .kubelet_controls import Levers
 
 pytestmark = pytest.mark.e2e
 UNSEEN = {"observedGeneration": -1}

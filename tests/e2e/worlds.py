@@ -30,7 +30,7 @@ from .informer import Informer
 from .kube import Json, Kube
 from .kubelet import FakeKubelet
 from .metacontroller import USER
-from .normal import FAILURES, normal
+from .normalize import FAILURES, normal
 from .policies import lean_everywhere
 from .proxy import HookProxy
 

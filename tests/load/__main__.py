@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.load.faults import dawdlers, drain, probes_under_load, too_large
-from tests.load.neighbours import beside, worst
+from tests.load.neighbors import beside, worst
 from tests.load.storm import rolls, storm
 
 

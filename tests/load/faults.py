@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from tests.load.service import HOST, ROOT, Service, percentile
-from tests.situations import NOTHING, request_in
+from tests.typical_requests import NOTHING, request_in
 
 OK, BUSY = 200, 503
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from tests.fuzz.oracle import Service as InProcess
 from tests.load.service import Service, percentile
-from tests.situations import CREATE, FINALIZE, NOTHING, ROLL, request_in
+from tests.typical_requests import CREATE, FINALIZE, NOTHING, ROLL, request_in
 
 TRIES = 200
 """The number of attempts after which a request counts as lost."""

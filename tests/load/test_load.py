@@ -3,7 +3,7 @@
 import pytest
 
 from tests.load.faults import dawdlers, drain, too_large
-from tests.load.neighbours import beside, worst
+from tests.load.neighbors import beside, worst
 from tests.load.storm import rolls, storm
 from tests.sizes import FULL, size
 

@@ -17,13 +17,13 @@ from tests import builders
 from tests.builders import storage_class
 from tests.faulty_hook import FaultyHook
 from tests.holds import HOLD, HOLD_FOR, WANTED
+from tests.hook_calls import RECORD, images, made_failed, note, phase
 from tests.invariants import ViolationError
 from tests.model import specs
 from tests.model.goal import NAME, is_as_specified
 from tests.model.judge import Judge
 from tests.model.resizer import Component
 from tests.model.service import ADMISSION, CheckedHook, mirrored, service, set_clock, set_resizer
-from tests.reading import RECORD, images, made_failed, note, phase
 from tests.scenarios.life import DECORATOR, manifest, registration
 
 Document = dict[str, Any]

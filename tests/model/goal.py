@@ -10,13 +10,7 @@ from typing import Any
 from simulator.api.controllers import claims_of
 from simulator.world import World
 from tapp.kube.resources import compare
-from tests.invariants import ViolationError
-from tests.kept import kept_template
-from tests.model import specs
-from tests.model.resizes import ResizeJudge, is_resizable
-from tests.model.service import mirrored
-from tests.model.sight import asked_for, containers, resources_mode
-from tests.reading import (
+from tests.hook_calls import (
     DRAIN,
     LOST,
     conditions,
@@ -28,6 +22,12 @@ from tests.reading import (
     should_run,
     storage,
 )
+from tests.invariants import ViolationError
+from tests.kept_instances import kept_template
+from tests.model import specs
+from tests.model.resizes import ResizeJudge, is_resizable
+from tests.model.service import mirrored
+from tests.model.snapshots import asked_for, containers, resources_mode
 
 Document = dict[str, Any]
 

@@ -19,8 +19,8 @@ from simulator.metacontroller.hook_calls import HookCall
 from simulator.objects.clock import EPOCH
 from simulator.world import World
 from tests.holds import HELD, HOLD, HOLD_FOR, RECREATE, UPDATE, action_of_deletion, covers, is_kept
+from tests.hook_calls import images, note
 from tests.invariants import ViolationError
-from tests.reading import images, note
 
 Document = dict[str, Any]
 

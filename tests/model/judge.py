@@ -52,11 +52,26 @@ from simulator.objects.objects import labels_of, owners_of
 from simulator.recording import Write
 from simulator.world import World
 from tapp.kube.resources import compare
+from tests.hook_calls import (
+    drains,
+    gates,
+    images,
+    is_open,
+    number,
+    observed,
+    phase,
+    ready,
+    ready_since,
+    should_run,
+    silent_since,
+    storage,
+    updating,
+)
 from tests.invariants import ViolationError
 from tests.model.holds import HoldJudge
 from tests.model.partitions import PartitionJudge
 from tests.model.resizes import ResizeJudge
-from tests.model.sight import (
+from tests.model.snapshots import (
     Outage,
     Snapshot,
     body_of,
@@ -74,22 +89,7 @@ from tests.model.sight import (
 )
 from tests.model.statuses import StatusJudge
 from tests.model.truth import Truth
-from tests.pulled import is_puller
-from tests.reading import (
-    drains,
-    gates,
-    images,
-    is_open,
-    number,
-    observed,
-    phase,
-    ready,
-    ready_since,
-    should_run,
-    silent_since,
-    storage,
-    updating,
-)
+from tests.prepull import is_puller
 
 Document = dict[str, Any]
 

@@ -1,8 +1,8 @@
 """Judges partitions over all syncs for one spec: which instances are kept at an older revision.
 
-`tests/kept.py` judges each response alone: the right number of instances is kept at the right
-revision. This judge compares the responses for one spec: an instance that one response keeps must
-not be updated by another. So the partition's limit holds with stale caches, too.
+`tests/kept_instances.py` judges each response alone: the right number of instances is kept at the
+right revision. This judge compares the responses for one spec: an instance that one response keeps
+must not be updated by another. So the partition's limit holds with stale caches, too.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from tests.invariants import ViolationError
-from tests.model.sight import Snapshot
+from tests.model.snapshots import Snapshot
 
 
 @dataclass

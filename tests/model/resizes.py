@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 from simulator.api.store import ApiError, InvalidError, NotFoundError
 from simulator.api.validation import with_resources
 from tapp.kube.resources import pod_qos_class
+from tests.hook_calls import number
 from tests.invariants import ViolationError
-from tests.model.sight import Snapshot, asked_for, containers, is_infeasible, resources_mode
-from tests.reading import number
+from tests.model.snapshots import Snapshot, asked_for, containers, is_infeasible, resources_mode
 
 if TYPE_CHECKING:
     from collections import Counter

@@ -36,9 +36,7 @@ from simulator.metacontroller.hook_calls import HookCall
 from simulator.objects.clock import EPOCH
 from simulator.recording import Write
 from simulator.world import World
-from tests.invariants import ViolationError
-from tests.model.truth import Truth
-from tests.reading import (
+from tests.hook_calls import (
     LOST,
     NODE_LOST,
     conditions,
@@ -52,6 +50,8 @@ from tests.reading import (
     ready,
     silent_since,
 )
+from tests.invariants import ViolationError
+from tests.model.truth import Truth
 
 Document = dict[str, Any]
 

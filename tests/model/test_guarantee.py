@@ -7,11 +7,11 @@ as `excused`. `taken` lists the instances that updates have made unavailable.
 import pytest
 
 from tests.builders import template
+from tests.hook_calls import ready
 from tests.invariants import ViolationError
 from tests.model import specs
+from tests.model.available_cluster import at_rest, restart_all, taken
 from tests.model.cluster import Cluster
-from tests.model.rested import at_rest, restart_all, taken
-from tests.reading import ready
 
 
 def test_stale_cache_of_any_age_selects_the_same_instances_while_the_spec_stays() -> None:

@@ -6,8 +6,8 @@ import pytest
 
 from tests.builders import claim_template, template
 from tests.model import specs
+from tests.model.available_cluster import at_rest, restart_all, taken
 from tests.model.cluster import Cluster
-from tests.model.rested import at_rest, restart_all, taken
 
 
 def test_pod_whose_deletion_failed_waits_for_the_budget_again() -> None:

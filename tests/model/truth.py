@@ -11,7 +11,7 @@ from typing import Any
 from simulator.node.container import Container
 from simulator.node.pod_worker import PodWorker
 from simulator.world import World
-from tests.reading import drains, gates, images, is_open, phase, ready
+from tests.hook_calls import drains, gates, images, is_open, phase, ready
 
 Document = dict[str, Any]
 

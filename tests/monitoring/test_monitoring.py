@@ -17,7 +17,7 @@ from tapp.words.conditions import Type
 from tapp.words.reasons import Reason
 from tests.builders import request, tapp
 from tests.contract.pages import WATCH, quoted, rows, section
-from tests.monitoring.shipped import ALERTS, DASHBOARD, RULES, STATES, panels, queries
+from tests.monitoring.monitoring_files import ALERTS, DASHBOARD, RULES, STATES, panels, queries
 
 Labels = dict[str, set[str]]
 

@@ -10,7 +10,7 @@ import pytest
 
 from kubectl_tapp.cluster.session import Session
 from tests.builders import manifest, template
-from tests.plugin.standin import Document, Said, StandIn, kubectl_tapp
+from tests.plugin.fake_kubectl import Document, Said, StandIn, kubectl_tapp
 from tests.scenarios.life import Life
 
 CAUSE = "kubernetes.io/change-cause"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.plugin.standin import Document
+from tests.plugin.fake_kubectl import Document
 from tests.plugin.states import web
 from tests.scenarios.life import Life
 

@@ -22,7 +22,7 @@ from rich.text import Text
 from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.main import run
 from tests.builders import manifest, template
-from tests.plugin.standin import StandIn
+from tests.plugin.fake_kubectl import StandIn
 from tests.scenarios.life import Life
 
 PICTURES = Path(__file__).parents[2] / "docs" / "img"

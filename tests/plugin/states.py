@@ -4,7 +4,7 @@ Golden files quote the docstring of a function that brings a TApp into a state.
 """
 
 from simulator.objects.objects import with_meta
-from tests.plugin.standin import Document, StandIn
+from tests.plugin.fake_kubectl import Document, StandIn
 from tests.scenarios.life import Life, example
 
 
@@ -26,6 +26,16 @@ def template(image: str = "nginx:1.28", **spec: object) -> Document:
         "metadata": {"labels": {"app": "web"}},
         "spec": {"containers": [{"name": "web", "image": image}], **spec},
     }
+
+
+def calm(life: Life) -> None:
+    """All instances run."""
+
+
+def crashing(life: Life) -> None:
+    """A new image whose container crashes repeatedly."""
+    life.world.kubelet.levers.crashing_images.add("nginx:bad")
+    life.begin_patch(template=template("nginx:bad")).world.run(120)
 
 
 def stuck_image(life: Life) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.builders import claim_template, manifest, template
 from tests.plugin.clusters import answering
-from tests.plugin.standin import Document, StandIn, kubectl_tapp
+from tests.plugin.fake_kubectl import Document, StandIn, kubectl_tapp
 from tests.scenarios.life import Life
 
 LABEL = "controller-uid"

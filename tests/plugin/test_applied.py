@@ -9,8 +9,8 @@ import pytest
 
 from kubectl_tapp.cluster.kubectl import CallResult, error_of
 from tests.builders import claim_template, manifest
-from tests.plugin.applied import CLIENT, SERVER, by_client, by_server
-from tests.plugin.standin import Document, Said, StandIn, kubectl_tapp
+from tests.plugin.applied_tapps import CLIENT, SERVER, by_client, by_server
+from tests.plugin.fake_kubectl import Document, Said, StandIn, kubectl_tapp
 
 STOPPED = manifest(replicas=3, statuses={"1": "Killed"})
 

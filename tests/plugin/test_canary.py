@@ -11,7 +11,7 @@ from kubectl_tapp.base.errors import CommandError
 from kubectl_tapp.edit import canaries
 from tests.builders import tapp, template
 from tests.plugin.clusters import CAUSE, changed, ids_of, images, running, spec_of, uids
-from tests.plugin.standin import Document, StandIn, kubectl_tapp
+from tests.plugin.fake_kubectl import Document, StandIn, kubectl_tapp
 
 NOTE = "apps.tkestack.io/canaries"
 

@@ -5,7 +5,7 @@ import pytest
 from kubectl_tapp.base.arguments import read_canary_ids
 from kubectl_tapp.base.errors import UsageError
 from tests.plugin.clusters import ids_of, images, spec_of
-from tests.plugin.standin import StandIn, kubectl_tapp
+from tests.plugin.fake_kubectl import StandIn, kubectl_tapp
 from tests.plugin.states import web as manifest
 from tests.scenarios.life import Life
 

@@ -8,7 +8,7 @@ from kubectl_tapp.base.errors import CommandError
 from kubectl_tapp.cluster import pod
 from kubectl_tapp.cluster.access import ClusterAccess
 from kubectl_tapp.cluster.kubectl import CallResult
-from tests.plugin.standin import StandIn, kubectl_tapp
+from tests.plugin.fake_kubectl import StandIn, kubectl_tapp
 from tests.plugin.states import web
 from tests.scenarios.life import Life
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.plugin.clusters import one_sentence, running
-from tests.plugin.standin import StandIn, kubectl_tapp
+from tests.plugin.fake_kubectl import StandIn, kubectl_tapp
 
 TAPP = """
 apiVersion: apps.tkestack.io/v1

@@ -13,7 +13,7 @@ from kubectl_tapp.cluster.first_call import FirstCall
 from kubectl_tapp.cluster.kubectl import CallResult
 from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.live.following import Followers
-from tests.plugin.standin import StandIn, kubectl_tapp
+from tests.plugin.fake_kubectl import StandIn, kubectl_tapp
 from tests.plugin.states import web
 from tests.scenarios.life import Life
 

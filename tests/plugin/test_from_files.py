@@ -20,7 +20,7 @@ from simulator.metacontroller.hook_client import WsgiHook
 from simulator.objects.objects import with_meta
 from simulator.world import World
 from tests.builders import claim_template, manifest, template
-from tests.plugin.standin import Said, StandIn, kubectl_tapp
+from tests.plugin.fake_kubectl import Said, StandIn, kubectl_tapp
 from tests.scenarios.life import EXAMPLES, Life, registration
 from tests.sizes import cases
 

@@ -8,7 +8,7 @@ import shlex
 import pytest
 
 from kubectl_tapp.base import hints
-from tests.plugin.standin import StandIn, kubectl_tapp
+from tests.plugin.fake_kubectl import StandIn, kubectl_tapp
 from tests.plugin.states import web
 from tests.scenarios.life import Life
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.builders import manifest, template
-from tests.plugin.standin import StandIn, kubectl_tapp
+from tests.plugin.fake_kubectl import StandIn, kubectl_tapp
 from tests.scenarios.life import Life
 
 Document = dict[str, Any]

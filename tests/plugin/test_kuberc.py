@@ -18,9 +18,9 @@ import pytest
 from kubectl_tapp.cluster.kubectl import Program
 from migration.kubectl import run
 from tests.builders import manifest
-from tests.plugin.applied import CLIENT, SERVER, by_client, by_server
+from tests.plugin.applied_tapps import CLIENT, SERVER, by_client, by_server
+from tests.plugin.fake_kubectl import kubectl_tapp
 from tests.plugin.processes import ROOT, command, environment_of
-from tests.plugin.standin import kubectl_tapp
 
 POLICY = {
     "credentialPluginPolicy": "Allowlist", "credentialPluginAllowlist": [{"command": "kubelogin"}]

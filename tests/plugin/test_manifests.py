@@ -14,7 +14,7 @@ import pytest
 
 from kubectl_tapp.base.manifests import ManifestError, read_manifests
 from tests.plugin.clusters import running
-from tests.plugin.standin import kubectl_tapp
+from tests.plugin.fake_kubectl import kubectl_tapp
 
 SCALARS: dict[str, Any] = {
     # Numbers in Go's notation; a float without a fraction is an integer in JSON.

@@ -3,7 +3,7 @@
 import pytest
 
 from kubectl_tapp.main import run
-from tests.plugin.old import Old
+from tests.plugin.old_cluster import Old
 
 
 def test_plan_is_shown_and_without_a_terminal_nothing_is_done(

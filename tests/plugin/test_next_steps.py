@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.plugin.standin import StandIn, kubectl_tapp
+from tests.plugin.fake_kubectl import StandIn, kubectl_tapp
 from tests.plugin.states import stuck_image, template, web
 from tests.scenarios.life import Life
 

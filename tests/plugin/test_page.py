@@ -11,8 +11,8 @@ import pytest
 from kubectl_tapp.forecast.forecast import Forecast
 from kubectl_tapp.show.page import page
 from kubectl_tapp.show.page_timeline import MAX_ROWS, grouped_rows
+from tests.plugin.fake_kubectl import StandIn, kubectl_tapp
 from tests.plugin.pages import HOSTILE, eventful, foreseen
-from tests.plugin.standin import StandIn, kubectl_tapp
 from tests.scenarios.apps import tapp
 from tests.scenarios.life import Life
 

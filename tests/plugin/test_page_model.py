@@ -14,9 +14,8 @@ from kubectl_tapp.live.banner import banner
 from kubectl_tapp.live.budgets import budget_model
 from kubectl_tapp.live.steps import next_steps
 from kubectl_tapp.show.offers import without_effect
-from tests.plugin import test_see as states
-from tests.plugin.standin import StandIn
-from tests.plugin.states import stuck_image, template, web
+from tests.plugin.fake_kubectl import StandIn
+from tests.plugin.states import calm, crashing, stuck_image, template, web
 from tests.scenarios.life import Life
 
 
@@ -33,9 +32,9 @@ def seen(state: Callable[[Life], None], replicas: int = 4) -> Inspection:
 BANNERS: dict[Callable[[Life], None], str] = {
     stuck_image: "image nginx:typo does not exist; instance 0 does not start; instances 1-3 wait "
     "for it",
-    states.crashing: "container web of image nginx:bad keeps ending (exit code 1); instances 0-2 "
+    crashing: "container web of image nginx:bad keeps ending (exit code 1); instances 0-2 "
     "do not run; instance 3 waits for them",
-    states.calm: "",
+    calm: "",
 }
 
 
@@ -54,13 +53,13 @@ def test_budget_has_the_field_and_the_instances_that_use_it_up(replicas: int) ->
     With one instance, none has to stay available.
     """
     most = f"maxUnavailable 1 of {replicas} (for template default): at most 1 may be unavailable"
-    calm = budget_model(seen(states.calm, replicas))
+    model = budget_model(seen(calm, replicas))
     keeps = f"{replicas - 1} must stay available" if replicas > 1 else "none has to stay available"
     verb = "is" if replicas == 1 else "are"
-    assert calm["sentences"][0] == (
+    assert model["sentences"][0] == (
         f"{most} at a time, so {keeps}; {replicas} {verb} available now."
     )
-    assert calm["sentences"][1].endswith("available: 1 may become unavailable.")
+    assert model["sentences"][1].endswith("available: 1 may become unavailable.")
     stuck = budget_model(seen(stuck_image, replicas))
     assert (stuck["gone"], stuck["ids"], stuck["may"]) == (1, "0", 0)
     assert stuck["sentences"][1] == (
@@ -82,7 +81,7 @@ def test_next_steps_name_the_buttons_that_they_have() -> None:
 
 
 def test_first_revision_cannot_be_rolled_back() -> None:
-    view = seen(states.calm)
+    view = seen(calm)
     vain = without_effect(view, history_of(view.observed))
     assert vain["rollback"] == "there is no earlier revision"
     assert {"image", "replicas", "partition", "budget", "kill"} & vain.keys() == set()

@@ -9,7 +9,7 @@ import yaml
 
 from tests.builders import claim_template, template
 from tests.plugin.clusters import CAUSE, running, spec_of
-from tests.plugin.standin import StandIn, kubectl_tapp
+from tests.plugin.fake_kubectl import StandIn, kubectl_tapp
 
 
 def images(standin: StandIn) -> str:

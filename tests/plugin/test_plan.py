@@ -12,8 +12,8 @@ import yaml
 from kubectl_tapp.commands import planning
 from kubectl_tapp.forecast.forecast import Forecast, Outcome
 from tests.builders import Document
-from tests.plugin.foretold import foretell
-from tests.plugin.standin import Said, StandIn, kubectl_tapp
+from tests.plugin.fake_kubectl import Said, StandIn, kubectl_tapp
+from tests.plugin.forecasts import foretell
 from tests.scenarios.apps import stored, storing, tapp, template
 from tests.scenarios.life import Life
 from tests.sizes import size

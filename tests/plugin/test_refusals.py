@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from kubectl_tapp.cluster.kubectl import CallResult, error_of
-from tests.plugin.standin import StandIn, kubectl_tapp
+from tests.plugin.fake_kubectl import StandIn, kubectl_tapp
 from tests.plugin.states import web
 from tests.scenarios.life import Life
 

@@ -16,7 +16,7 @@ from kubectl_tapp.cluster.kubectl import CallResult
 from kubectl_tapp.cluster.registration import service_options
 from tapp.words.vocabulary import SHARD
 from tapp.world import Options
-from tests.plugin.standin import StandIn, kubectl_tapp
+from tests.plugin.fake_kubectl import StandIn, kubectl_tapp
 from tests.scenarios.apps import tapp
 from tests.scenarios.life import Life
 

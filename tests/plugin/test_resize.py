@@ -11,7 +11,7 @@ from kubectl_tapp.show.plan import outcome_reason
 from simulator.objects.clock import EPOCH
 from tapp.declared.differences import Effect
 from tapp.world import Options
-from tests.plugin.foretold import observe, registered
+from tests.plugin.forecasts import observe, registered
 from tests.scenarios.life import Document, Life
 from tests.scenarios.resizes import RESTART, asking, begun
 

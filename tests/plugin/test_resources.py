@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.plugin.standin import Document, StandIn, kubectl_tapp
+from tests.plugin.fake_kubectl import Document, StandIn, kubectl_tapp
 from tests.scenarios.life import Life
 from tests.scenarios.resources import IGNORE, asking, begun, resize
 

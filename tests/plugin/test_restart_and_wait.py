@@ -22,8 +22,8 @@ from tapp.words.reasons import Reason
 from tapp.world import Options
 from tests.builders import claim_template
 from tests.plugin.clusters import answering, changed, running, spec_of, uids
-from tests.plugin.foretold import observe, registered
-from tests.plugin.standin import Said, StandIn, kubectl_tapp
+from tests.plugin.fake_kubectl import Said, StandIn, kubectl_tapp
+from tests.plugin.forecasts import observe, registered
 
 IN_PLACE = "apps.tkestack.io/restart-in-place"
 RESTARTED = "kubectl.kubernetes.io/restartedAt"

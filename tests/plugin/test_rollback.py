@@ -9,7 +9,7 @@ import pytest
 from tapp.words.vocabulary import TEMPLATE_HASH
 from tests.builders import template
 from tests.plugin.clusters import running, spec_of
-from tests.plugin.standin import StandIn, kubectl_tapp
+from tests.plugin.fake_kubectl import StandIn, kubectl_tapp
 
 
 def rolled() -> StandIn:

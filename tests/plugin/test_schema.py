@@ -10,7 +10,7 @@ from kubectl_tapp.base.manifests import read_manifests
 from kubectl_tapp.forecast.schema import mistakes
 from tests.builders import manifest, template
 from tests.plugin.clusters import running
-from tests.plugin.standin import kubectl_tapp
+from tests.plugin.fake_kubectl import kubectl_tapp
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

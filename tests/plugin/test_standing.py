@@ -9,7 +9,7 @@ from kubectl_tapp.decide.inspection import inspect
 from kubectl_tapp.decide.progress import Progress
 from tapp.words.reasons import Standing
 from tests.plugin.clusters import running
-from tests.plugin.standin import StandIn, kubectl_tapp
+from tests.plugin.fake_kubectl import StandIn, kubectl_tapp
 
 
 def stuck(replicas: int) -> StandIn:

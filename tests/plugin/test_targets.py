@@ -4,7 +4,7 @@ import pytest
 
 from kubectl_tapp.base.global_options import GLOBAL_OPTIONS
 from tests.plugin.clusters import one_sentence
-from tests.plugin.standin import StandIn, kubectl_tapp
+from tests.plugin.fake_kubectl import StandIn, kubectl_tapp
 from tests.scenarios.apps import tapp
 from tests.scenarios.life import Life
 

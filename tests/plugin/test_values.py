@@ -8,7 +8,7 @@ import pytest
 
 from tests.builders import manifest, template
 from tests.plugin.clusters import spec_of
-from tests.plugin.standin import StandIn, kubectl_tapp
+from tests.plugin.fake_kubectl import StandIn, kubectl_tapp
 from tests.scenarios.life import Life, registration
 
 Document = dict[str, Any]

@@ -7,7 +7,7 @@ import pytest
 from kubectl_tapp.cluster.session import Session
 from tests.builders import template
 from tests.plugin.clusters import CAUSE, answering, running, spec_of
-from tests.plugin.standin import StandIn, kubectl_tapp
+from tests.plugin.fake_kubectl import StandIn, kubectl_tapp
 
 Document = dict[str, Any]
 

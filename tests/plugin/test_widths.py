@@ -9,8 +9,8 @@ from rich.text import Text
 from kubectl_tapp.main import run
 from simulator.objects.clock import EPOCH
 from tests.builders import manifest, template
+from tests.plugin.fake_kubectl import StandIn
 from tests.plugin.session import Terminal
-from tests.plugin.standin import StandIn
 from tests.plugin.states import many
 from tests.scenarios.life import Life
 from tests.sizes import size

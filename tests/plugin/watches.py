@@ -6,7 +6,7 @@ import pytest
 
 from kubectl_tapp.main import run
 from simulator.objects.clock import EPOCH
-from tests.plugin.standin import StandIn
+from tests.plugin.fake_kubectl import StandIn
 from tests.scenarios.life import Life
 
 

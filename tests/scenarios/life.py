@@ -25,8 +25,8 @@ from tapp.answer.resize_patches import Patch, patches
 from tapp.plan import Plan
 from tests.faulty_hook import FaultyHook
 from tests.invariants import check
-from tests.planned import LastPlan
-from tests.pulled import is_puller
+from tests.plan_response import LastPlan
+from tests.prepull import is_puller
 from tests.sizes import size
 
 Document = dict[str, Any]

@@ -13,8 +13,8 @@ import yaml
 
 from kubectl_tapp.edit import edits
 from tapp.words.vocabulary import GROUP, KIND, RESTARTED_AT
+from tests.argocd_lua import V3_1_0, V3_1_1, ScriptError, Version, acted, run
 from tests.builders import patch_between
-from tests.gopher import V3_1_0, V3_1_1, ScriptError, Version, acted, run
 from tests.scenarios.apps import tapp, template
 from tests.scenarios.argocd import ARGO_CD, HEALTH, TAPP
 from tests.scenarios.gitops import STATES, document

@@ -17,7 +17,7 @@ from kubernetes_validate import utils
 
 from hooks.app import create_app
 from hooks.service.settings import Settings
-from tests.reading import template_name
+from tests.hook_calls import template_name
 from tests.scenarios.life import EXAMPLES, ROOT, Life, example
 
 Document = dict[str, Any]

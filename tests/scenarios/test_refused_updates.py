@@ -1,5 +1,5 @@
 """Tests updates that admission refuses, as on a real API server
-(tests/e2e/test_beside_security.py).
+(tests/e2e/test_other_tools_security.py).
 """
 
 from typing import Any

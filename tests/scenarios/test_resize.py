@@ -5,7 +5,7 @@ subresource.
 import pytest
 
 from simulator.api.store import Event
-from tests.reading import is_open, ready
+from tests.hook_calls import is_open, ready
 from tests.scenarios.life import Document, Life
 from tests.scenarios.resizes import RESTART, asking, begun, strategy
 

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from release.kustomize import ReleaseError, build, command
-from tests.gopher import run
+from tests.argocd_lua import run
 from tests.kstatus import compute
 from tests.scenarios.argocd import HEALTH
 from tests.scenarios.life import ROOT, Life

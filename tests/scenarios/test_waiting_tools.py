@@ -3,10 +3,10 @@
 import pytest
 import yaml
 
+from tests.argocd_lua import run
 from tests.conditions import WAITED
-from tests.gopher import run
 from tests.kstatus import compute
-from tests.plugin.standin import StandIn, kubectl_tapp
+from tests.plugin.fake_kubectl import StandIn, kubectl_tapp
 from tests.scenarios.argocd import HEALTH
 from tests.scenarios.gitops import STATES
 from tests.scenarios.life import ROOT, Life

@@ -15,8 +15,8 @@ from simulator.objects.objects import Object, annotations_of
 from tapp.kube.stored import encoded
 from tapp.kube.tolerations import SILENT
 from tests.policies import inject_sidecar, rewrite_images, strip_last_applied
-from tests.simulator.copies import CUT, LEFT_ALONE
 from tests.simulator.fake_hook import group, make_world, pod
+from tests.simulator.last_applied import CUT, LEFT_ALONE
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import yaml
 
 from simulator.metacontroller.decorator import read_decorator
 from simulator.objects.objects import Object, with_meta
-from tests.simulator.decorated import (
+from tests.simulator.decorator_world import (
     GATE,
     decorator_calls,
     marked,

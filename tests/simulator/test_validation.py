@@ -12,7 +12,7 @@ from simulator.objects.objects import Object
 from simulator.world import World
 from tests.builders import copied, storage_class
 from tests.simulator.fake_hook import claim, make_world, pod
-from tests.simulator.impossible import IMPOSSIBLE
+from tests.simulator.invalid_objects import IMPOSSIBLE
 
 BASE = pod(
     "p",

@@ -8,7 +8,7 @@ import pytest
 
 from tests.builders import Document, claim_template, crashing, template, terminating
 from tests.invariants import ViolationError, check, writes
-from tests.merged import illegal_changes
+from tests.metacontroller_merge import illegal_changes
 from tests.unit.world import World, settled
 
 

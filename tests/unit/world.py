@@ -20,9 +20,9 @@ from simulator.api.admission import Policy
 from simulator.metacontroller.hook_client import WsgiHook
 from tests import builders
 from tests.builders import NOW, Document, as_sent
+from tests.hook_calls import desired
 from tests.invariants import check, writes
-from tests.planned import LastPlan
-from tests.reading import desired
+from tests.plan_response import LastPlan
 
 _settings = cache(Settings)
 """Returns the settings for the given values; cached, because no test of a world changes the

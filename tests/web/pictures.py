@@ -17,10 +17,10 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from demo.web import template
 from kubectl_tapp.show.page import page as written
+from tests.plugin.fake_kubectl import StandIn
 from tests.plugin.pages import eventful
-from tests.plugin.standin import StandIn
 from tests.web.conftest import CHROMIUM
-from tests.web.served import Document, cluster, on_port, tapp
+from tests.web.page_server import Document, cluster, on_port, tapp
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "docs" / "img" / "kubectl-tapp-web.png"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kubectl_tapp.web.app import KEY, POLICY
-from tests.web.served import Served, cluster, on_port, tapp
+from tests.web.page_server import Served, cluster, on_port, tapp
 
 
 @dataclass

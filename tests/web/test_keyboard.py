@@ -9,7 +9,7 @@ import pytest
 
 from demo.web import template
 from tests.web.firefox import FIREFOX, Firefox, started
-from tests.web.served import Served, cluster, on_port, tapp
+from tests.web.page_server import Served, cluster, on_port, tapp
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

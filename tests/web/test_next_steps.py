@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from demo.web import template
-from tests.plugin.standin import StandIn
-from tests.web.served import Served, cluster, on_port, tapp, until
+from tests.plugin.fake_kubectl import StandIn
+from tests.web.page_server import Served, cluster, on_port, tapp, until
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

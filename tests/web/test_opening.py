@@ -21,7 +21,7 @@ import pytest
 from kubectl_tapp.main import run
 from kubectl_tapp.web import app, peer
 from kubectl_tapp.web.opening import is_text_browser, opener
-from tests.web.served import Served, cluster, on_port, tapp
+from tests.web.page_server import Served, cluster, on_port, tapp
 
 SECONDS = 120.0
 

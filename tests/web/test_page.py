@@ -15,8 +15,8 @@ from demo import web
 from demo.web import template
 from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.main import run
-from tests.plugin.standin import kubectl_tapp
-from tests.web.served import cluster, on_port, serving, tapp, until
+from tests.plugin.fake_kubectl import kubectl_tapp
+from tests.web.page_server import cluster, on_port, serving, tapp, until
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

@@ -12,7 +12,7 @@ from demo.web import session_of
 from kubectl_tapp.cluster.kubectl import CallResult
 from kubectl_tapp.live import following
 from kubectl_tapp.live.following import Follower
-from tests.web.served import cluster, on_port, tapp, until
+from tests.web.page_server import cluster, on_port, tapp, until
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page, Request, Route

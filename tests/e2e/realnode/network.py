@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from functools import partial
 from ipaddress import IPv4Network
 
-from tests.e2e.patience import PATIENCE, until
+from tests.e2e.waiting import PATIENCE, until
 
 from .node import RealNode
 

@@ -11,8 +11,8 @@ import pytest
 from simulator.api.apply import LAST_APPLIED, apply_update
 from tests import builders
 from tests.builders import Document, labelled, tapp, template, without_last_applied
+from tests.hook_calls import bare, desired
 from tests.invariants import writes
-from tests.reading import bare, desired
 from tests.unit.world import World, condition, settled
 
 RICH = template(

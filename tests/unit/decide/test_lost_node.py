@@ -7,7 +7,7 @@ annotation, the pod-status hook sets the pod to Failed, and the service deletes 
 import pytest
 
 from tests.builders import Document, completed, template, terminating
-from tests.reading import desired
+from tests.hook_calls import desired
 from tests.unit.nodes import LOST, WorldOfNodes, not_ready, on_node, timestamp
 from tests.unit.world import condition
 

@@ -694,7 +694,7 @@ _steps = st.one_of(
 @settings(max_examples=size(15, 400), deadline=None)
 def test_random_edits_never_update_a_kept_instance(steps: list[Step]) -> None:
     """Plays random edits and losses of pods; `tests.invariants` checks each response
-    (`tests/kept.py`).
+    (`tests/kept_instances.py`).
     """
     found = World(
         tapp(replicas=4, template=web_template(1), templatePool={"x": web_template(7)}),

@@ -13,7 +13,7 @@ from tapp.plan import make_plan
 from tapp.world import Options
 from tests.builders import NOW, Document, as_sent
 from tests.holds import HELD, HOLD, HOLD_FOR, WANTED
-from tests.reading import note
+from tests.hook_calls import note
 from tests.unit.decide.pods import annotated
 from tests.unit.decide.resizing import (
     IN_PLACE,

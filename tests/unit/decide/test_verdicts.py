@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.builders import Document, completed, running, tapp, template, terminating
-from tests.reading import desired
+from tests.hook_calls import desired
 from tests.unit.world import World, condition, settled
 
 NEW = template("nginx:2", container={"command": ["run"]})

@@ -8,8 +8,8 @@ from simulator.api.admission import Policy
 from simulator.objects.objects import with_meta
 from tests import builders
 from tests.builders import Document, claim_template, running, tapp, template, without_last_applied
+from tests.hook_calls import bare
 from tests.policies import inject_sidecar
-from tests.reading import bare
 from tests.unit.world import World, condition, settled
 
 GATE = "tkestack.io/InPlaceUpdate"

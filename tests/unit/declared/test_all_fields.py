@@ -8,7 +8,7 @@ import pytest
 from tapp.declared import templates
 from tapp.kube.canonical import canonical
 from tests.builders import Document, tapp, template
-from tests.reading import desired
+from tests.hook_calls import desired
 from tests.schemas import at_random, every_field
 from tests.sizes import size
 from tests.unit.world import World, condition, settled

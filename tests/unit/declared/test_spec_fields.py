@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.builders import Document, claim_template, tapp, template
-from tests.reading import desired
+from tests.hook_calls import desired
 from tests.unit.world import World, condition, settled
 
 POOL = {"v1": template("app:v1"), "v2": template("app:v2")}

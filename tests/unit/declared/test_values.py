@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 
 from tests.builders import Document, claim_template, tapp, template
-from tests.reading import desired
+from tests.hook_calls import desired
 from tests.sizes import size
 from tests.unit.strategies import templates
 from tests.unit.world import Hook, World, condition, settled, with_spec

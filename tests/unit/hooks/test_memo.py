@@ -20,9 +20,9 @@ from hooks.wire.request import Request, world_of
 from simulator.objects.objects import with_meta
 from tapp.declared.model import TApp
 from tests.builders import NOW, Document, as_sent, crashing, tapp, template, without_last_applied
-from tests.situations import AFTER_ROLL, NOTHING, ROLL, request_in
 from tests.sizes import size
-from tests.unit.hooks.measured import measured
+from tests.typical_requests import AFTER_ROLL, NOTHING, ROLL, request_in
+from tests.unit.hooks.measure_memory import measured
 from tests.unit.hooks.memo import WITHOUT_MEMO, assert_same_responses, response_to
 from tests.unit.strategies import worlds
 from tests.unit.world import Hook, World, settled

@@ -16,7 +16,7 @@ from simulator.objects.objects import with_meta
 from tapp.declared.model import TApp
 from tests.builders import NOW, Document, as_sent, tapp, template
 from tests.sizes import size
-from tests.unit.hooks.measured import measured
+from tests.unit.hooks.measure_memory import measured
 from tests.unit.world import Hook, World
 
 OPTIONS = Settings().options

@@ -19,9 +19,9 @@ from simulator.metacontroller.hook_client import WsgiHook
 from tapp.declared.model import TApp
 from tests.builders import Document
 from tests.counting import calls, lines
-from tests.situations import NOTHING, SITUATIONS, request_in
 from tests.sizes import size
-from tests.unit.hooks.measured import measured
+from tests.typical_requests import NOTHING, SITUATIONS, request_in
+from tests.unit.hooks.measure_memory import measured
 
 APP = WsgiHook(create_app(Settings(log_level="ERROR")).wsgi_app)
 

@@ -15,8 +15,8 @@ from tests.builders import (
     terminated,
     without_last_applied,
 )
+from tests.hook_calls import bare
 from tests.policies import inject_sidecar, rewrite_images
-from tests.reading import bare
 from tests.unit.pod.updates import RECORD, update_record, with_kubelet_write
 from tests.unit.world import World, settled
 

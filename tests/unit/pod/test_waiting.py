@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.builders import NOW, Document, running, tapp, template, terminated
-from tests.reading import desired
+from tests.hook_calls import desired
 from tests.unit.nodes import LOST, WorldOfNodes, timestamp
 from tests.unit.world import Hook, World, condition, settled
 

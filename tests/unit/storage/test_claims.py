@@ -8,8 +8,8 @@ import pytest
 
 from tests import builders
 from tests.builders import Document, claim_template, tapp, template, terminating
+from tests.hook_calls import desired
 from tests.invariants import writes
-from tests.reading import desired
 from tests.unit.world import Hook, World, condition, settled
 
 DATA = [claim_template()]

@@ -13,8 +13,8 @@ from tapp.kube.canonical import quantity
 from tapp.kube.resources import compare
 from tests import builders
 from tests.builders import Document, bound, claim_template, storage_class, tapp, terminating
+from tests.hook_calls import bare, desired, storage
 from tests.invariants import writes
-from tests.reading import bare, desired, storage
 from tests.unit.world import Hook, World, condition
 
 STANDARD = [storage_class()]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests import builders
 from tests.builders import Document, tapp, template, terminating
-from tests.reading import desired
+from tests.hook_calls import desired
 from tests.sizes import size
 from tests.unit.world import Hook, World, with_spec
 

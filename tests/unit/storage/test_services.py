@@ -8,7 +8,7 @@ import pytest
 
 from simulator.api.apply import LAST_APPLIED
 from tests.builders import Document, tapp, template, terminating, with_meta
-from tests.reading import desired
+from tests.hook_calls import desired
 from tests.unit.world import World, condition
 
 PORT = {"port": 80}
