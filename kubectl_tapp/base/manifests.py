@@ -84,11 +84,17 @@ def _documents(text: str) -> Iterator[Any]:
             if (more := line[3:].strip()) and not more.startswith("#"):
                 raise ManifestError(f"invalid document separator: {more} (line {number + 1})")
             if lines:
-                yield _yaml_document(lines, first)
-                lines, first = [], number
-        # The separator line stays in the document, so that errors name the line of the file.
-        lines.append(line.removesuffix("\r"))
+                # A block scalar at the end of a document keeps its line break.
+                yield _yaml_document([*lines, ""], first)
+            lines, first = [], number + 1
+            continue
+        # Concatenated files have a byte order mark at the beginning of each document.
+        lines.append(line.removesuffix("\r") if lines else _first_line(line))
     yield _yaml_document(lines, first)
+
+
+def _first_line(line: str) -> str:
+    return line.removesuffix("\r").removeprefix("\ufeff")
 
 
 def _json_documents(text: str) -> tuple[list[Any], str | None]:
