@@ -14,6 +14,7 @@ from typing import Any
 
 from hooks.service import address, start
 
+address.strip_variables()
 start.check_settings()
 
 bind = address.bind()

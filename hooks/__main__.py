@@ -10,6 +10,7 @@ import sys
 
 from hooks.service import address
 
+address.strip_variables()
 address.bind()
 address.workers()
 if not os.environ.get("WEB_CONCURRENCY"):

@@ -1,5 +1,7 @@
 """Reads the address to listen on and the number of workers from the environment.
 
+`strip_variables` prepares the variables of the service, and every process calls it first.
+
 An invalid variable ends the start with SystemExit and one line that names the variable.
 """
 
@@ -13,6 +15,18 @@ from contextlib import closing
 LOCAL = "127.0.0.1"
 MOST_WORKERS = 1_024  # A larger number is a typing error: each worker is a process
 _LARGEST_PORT = 65_535
+_OTHERS = ("HOST", "PORT", "WEB_CONCURRENCY", "PROMETHEUS_MULTIPROC_DIR")
+
+
+def strip_variables() -> None:
+    """Removes blanks and line breaks at both ends of all variables that the service reads.
+
+    A variable that was read from a file often ends with a line break. A blank variable becomes
+    empty, so it counts as not set.
+    """
+    for name, value in os.environ.items():
+        if value != value.strip() and (name.startswith("TAPP_") or name in _OTHERS):
+            os.environ[name] = value.strip()
 
 
 def host(environ: Mapping[str, str] = os.environ) -> str:

@@ -15,6 +15,7 @@ def main() -> int:
     client certificate. The check ignores HTTP_PROXY. Raises OSError or HTTPException if the service
     cannot be reached.
     """
+    address.strip_variables()
     host, port = address.reached()
     if os.environ.get("TAPP_TLS_CERT_FILE"):
         with socket.create_connection((host, port), timeout=5):

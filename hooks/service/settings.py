@@ -6,6 +6,7 @@ from pathlib import Path
 from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from tapp.kube.images import is_reference
 from tapp.world import Options
 
 
@@ -134,6 +135,13 @@ class Settings(BaseSettings):
         if level not in {"DEBUG", "INFO", "WARNING", "ERROR"}:
             raise ValueError("must be DEBUG, INFO, WARNING or ERROR")
         return level
+
+    @field_validator("puller_image")
+    @classmethod
+    def _valid_image(cls, value: str) -> str:
+        if not is_reference(value):
+            raise ValueError("must be an image, such as registry.example.com/pause:3.10.1")
+        return value
 
     @property
     def options(self) -> Options:

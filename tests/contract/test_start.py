@@ -54,14 +54,27 @@ def test_empty_variables_are_ignored() -> None:
         assert "Traceback" not in service.output()
 
 
-def test_empty_number_of_workers_is_ignored() -> None:
-    """An empty WEB_CONCURRENCY is no error, although gunicorn itself reads it before its
+def test_blanks_and_line_breaks_around_variables_are_ignored() -> None:
+    """The service starts if its variables are blank, or end with a line break.
+
+    A variable that is read from a file often ends with one.
+    """
+    blank = dict.fromkeys([*EVERY, *FILES, *OTHERS], " \n")
+    given = {"TAPP_START_SECONDS": " 600\n", "TAPP_EVENTS": "false\n", "HOST": "127.0.0.1\n"}
+    with Service(workers=1, **(blank | given)) as service:
+        assert service.get("/metrics")[0] == 200
+        assert "Traceback" not in service.output()
+
+
+@pytest.mark.parametrize("value", ["", " ", "1\n"])
+def test_blank_number_of_workers_is_ignored(value: str) -> None:
+    """A blank WEB_CONCURRENCY is no error, although gunicorn itself reads it before its
     configuration.
     """
     done = subprocess.run(
         [sys.executable, "-m", "hooks", "--check-config"],
         cwd=ROOT,
-        env={**os.environ, "WEB_CONCURRENCY": ""},
+        env={**os.environ, "WEB_CONCURRENCY": value},
         capture_output=True,
         timeout=LONG,
         check=False,
@@ -82,6 +95,10 @@ WRONG = {
     ("TAPP_EVENTS", "perhaps"): "set true or false",
     ("TAPP_RESIZE", "2"): "set true or false",
     ("TAPP_LOG_LEVEL", "LOUD"): "set DEBUG, INFO, WARNING or ERROR",
+    ("TAPP_PULLER_IMAGE", "Pause:3"): "set an image, such as registry.example.com/pause:3.10.1",
+    ("TAPP_PULLER_IMAGE", "two words"): "set an image, such as registry.example.com/pause:3.10.1",
+    ("TAPP_START_SECONDS", "30s"): "set a whole number of at least 0",
+    ("TAPP_MEMO_BYTES", "1Gi"): "set a whole number of at least 0",
     ("PORT", "no"): "is not a port: set one from 1 to 65535",
     ("WEB_CONCURRENCY", "x"): "is not a number of workers: set one from 1 to 1024",
     ("HOST", "a:b"): "is not a host: set an IP address or a host name, and set the port in PORT",
