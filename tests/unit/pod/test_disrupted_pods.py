@@ -107,6 +107,23 @@ def test_disruption_by_an_older_kubelet_is_known_by_reason_and_message(
     assert world.decisions() == {0: "Delete/Completed"}
 
 
+@pytest.mark.parametrize(
+    "reason",
+    ["NodeAffinity", "NodePorts", "OutOfcpu", "TopologyAffinityError", "UnexpectedAdmissionError"],
+)
+@pytest.mark.parametrize("policy", POLICIES)
+def test_pod_that_ran_and_is_refused_after_a_restart_of_its_kubelet_is_replaced(
+    policy: str, reason: str
+) -> None:
+    """A kubelet that restarts may refuse a pod that has run on its node: the instance runs again.
+
+    The status of such a pod may still show the ends of its containers.
+    """
+    world = batch_tapp(policy).modify(0, _without_condition(reason, "Pod was rejected: no room"))
+    assert world.decisions() == {0: "Delete/Completed"}
+    assert runs_again(world)
+
+
 def _without_condition(reason: str, message: str) -> Callable[[Document], Document]:
     def change(pod: Document) -> Document:
         ended = disrupted(status="False")(pod)
