@@ -84,7 +84,8 @@ FILES: dict[str, tuple[bytes, list[Any] | None]] = {
     "Latin-1": (f"{_HEAD}v: café".encode("latin-1"), ["caf\ufffd"]),
     "empty documents, comments": (f"---\n# a\n---\n---   # b\n{_HEAD}v: 1\n---\n".encode(), [1]),
     "a comment right behind the dashes": (f"{_HEAD}v: 1\n---# b\n{_HEAD}v: 2".encode(), [1, 2]),
-    "a block scalar before the dashes": (f"{_HEAD}v: |\n  a\n---\n{_HEAD}v: 2".encode(), ["a\n", 2]),
+    "a block scalar before the dashes": (
+        f"{_HEAD}v: |\n  a\n---\n{_HEAD}v: 2".encode(), ["a\n", 2]),
     "files with marks, one behind the other": (
         b"\xef\xbb\xbf" + f"{_HEAD}v: 1\n---\n\ufeff{_HEAD}v: 2".encode(), [1, 2]),
     "lines of Windows": (f"{_HEAD}v: 1\n---\n{_HEAD}v: 2\n".replace("\n", "\r\n").encode(), [1, 2]),
