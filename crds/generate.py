@@ -1,8 +1,11 @@
-"""Writes the CRD and generated documentation: `python -m crds.generate`; `--check` only compares.
+"""Writes the CRD, its JSON Schema and generated documentation: `python -m crds.generate`.
+
+With `--check`, the command only compares the files with what it would write.
 
 The CRD comes from `crds.definition`. Its schema combines the models of `tapp.declared`
 (`crds.schema`) with Kubernetes' schemas of pods, claims and Services (`crds.kubernetes_schema`).
-The reference page comes from the CRD's schema (`crds.reference`), and the tables of reasons in
+`crds.json_schema` makes a JSON Schema of the CRD's schema, for editors. The reference page comes
+from the CRD's schema as well (`crds.reference`), and the tables of reasons in
 docs/troubleshooting.md come from `tapp.words.advice` (`crds.troubleshooting`).
 """
 
@@ -14,10 +17,11 @@ from typing import Any, Final
 
 import yaml
 
-from crds import reference, troubleshooting
+from crds import json_schema, reference, troubleshooting
 from crds.definition import custom_resource_definition
 
 PATH: Final = Path(__file__).parent / "tapp.yaml"
+JSON_SCHEMA: Final = PATH.with_name("tapp.schema.json")
 PAGE: Final = Path(__file__).parents[1] / "docs" / "reference.md"
 TROUBLESHOOTING: Final = PAGE.with_name("troubleshooting.md")
 
@@ -44,7 +48,7 @@ def render() -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Writes or checks the CRD and the generated documentation, and returns the exit code.
+    """Writes or checks all generated files of this package, and returns the exit code.
 
     `arguments` are those of the command line; None reads them from the process. The exit code is 1
     if `--check` finds an outdated file.
@@ -58,6 +62,7 @@ def main(arguments: list[str] | None = None) -> int:
     known = TROUBLESHOOTING.read_text(encoding="utf-8")
     texts = {
         PATH: render(),
+        JSON_SCHEMA: json_schema.render(),
         PAGE: reference.render(),
         TROUBLESHOOTING: troubleshooting.render(known),
     }

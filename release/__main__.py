@@ -1,8 +1,8 @@
 """`make release VERSION=0.1.0 IMAGE=registry.example.com/tapp-hooks`: writes `dist/`.
 
-Written are install.yaml, install-with-metacontroller.yaml, the chart, the wheel with `kubectl
-tapp`, archives of the plugin that need no Python (plugin.py) with a manifest for krew, an SBOM of
-the image's requirements, and checksums.
+Written are install.yaml, install-with-metacontroller.yaml, the JSON Schema of TApps
+(tapp.schema.json), the chart, the wheel with `kubectl tapp`, archives of the plugin that need no
+Python (plugin.py) with a manifest for krew, an SBOM of the image's requirements, and checksums.
 
 PAGE=https://github.com/OWNER/NAME is where the release is published; without it there is no
 manifest for krew, and the chart has no links. ARCHIVES=DIRECTORY has the plugin's archives of all
@@ -50,6 +50,7 @@ def write(file: Path, documents: list[Document]) -> None:
 
 
 DIST = ROOT / "dist"
+JSON_SCHEMA = ROOT / "crds" / "tapp.schema.json"
 REQUIREMENTS = ROOT / "requirements.txt"  # The requirements that the Dockerfile installs
 HOME = re.compile(r"https://[\w.-]+(/[\w.-]+)+/?")
 IMAGE = re.compile(
@@ -78,6 +79,7 @@ def main(arguments: list[str] | None = None) -> int:
         shutil.rmtree(options.dist, ignore_errors=True)
         options.dist.mkdir(parents=True)
         write_manifests(options.dist, image)
+        shutil.copy(JSON_SCHEMA, options.dist)
         write_chart(options.dist, image, helm, home)
         write_wheel(options.dist)
         write_plugin(options.dist, options.archives, home)

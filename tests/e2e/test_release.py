@@ -101,6 +101,7 @@ def test_release_has_all_files_with_correct_checksums(dist: Path) -> None:
         "install.yaml",
         "install-with-metacontroller.yaml",
         "sbom.cdx.json",
+        "tapp.schema.json",
         f"tapp-{VERSION}-py3-none-any.whl",
         plugin_of(dist).name,
         CHART,
