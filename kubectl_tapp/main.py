@@ -3,6 +3,7 @@
 The entry point is `run`.
 """
 
+import errno
 import os
 import signal
 import sys
@@ -177,6 +178,8 @@ def _system_error(error: OSError) -> int:
     if "usable temporary directory" in str(error):  # The message of Python's `tempfile`
         what = "there is no writable temporary directory: name one in the variable TMPDIR"
         return _report(what, Exit.FAILED)
+    if error.errno in (errno.ENOSPC, errno.EFBIG, errno.EBADF) and not error.filename:
+        return _report(unwritable_message(error), Exit.FAILED)
     where = f"{error.filename}: " if error.filename else "the system refuses it: "
     return _report(f"{where}{error.strerror or error}", Exit.FAILED)
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from kubectl_tapp.base.errors import UsageError
+from kubectl_tapp.base.words import plural
 from tapp.words.digits import whole
 from tapp.words.groups import grouped
 from tapp.words.ranges import id_list, instance_list, name_list
@@ -65,7 +66,8 @@ def read_ids(texts: Iterable[str], replicas: int) -> list[int]:
         there = f"the instances are 0 to {replicas - 1}"
         there = there if replicas else "spec.replicas is 0"
         there = "the only instance is 0" if replicas == 1 else there
-        raise UsageError(f"there is no instance {id_list(unknown)}: {there}")
+        no = "is no instance" if len(unknown) == 1 else "are no instances"
+        raise UsageError(f"there {no} {id_list(unknown)}: {there}")
     return sorted(found)
 
 
@@ -173,10 +175,13 @@ def read_share(text: str, total: int) -> int:
         share = portion(text if number is None else number, total, 1)
     except ValueError:
         share = 0
+    if not total:
+        raise UsageError("there is no instance that could be a canary")
     if not 1 <= share <= total:
+        most = "1" if total == 1 else f"a number from 1 to {total}"
         raise UsageError(
-            f"{text!r} is not a share of {total} instances: write a number such as 1, or a "
-            "percentage such as 10%"
+            f"{text!r} is not a share of {total} {plural(total, 'instance')}: write {most}, a "
+            "percentage such as 10%, or a list of instances such as 1,4-6"
         )
     return share
 

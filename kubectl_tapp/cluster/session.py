@@ -1,6 +1,7 @@
 """The context of one run of the command: its cluster, its clock and its output."""
 
 import os
+import shutil
 import signal
 import sys
 import threading
@@ -19,12 +20,14 @@ from kubectl_tapp.base.streams import discard_output, note, unwritable_message
 from kubectl_tapp.cluster.access import PODS, ClusterAccess
 from kubectl_tapp.cluster.first_call import FirstCall
 from kubectl_tapp.cluster.kubectl import Runner
+from tapp.words.digits import whole
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 POLL_INTERVAL = 1.0  # The least number of seconds between two polls
 UNLIMITED_WIDTH = 10_000  # Columns of a pipe or a file without COLUMNS, so that no table is cut
+_LEAST_WIDTH = 40  # The fewest columns for which text is laid out
 
 
 @dataclass
@@ -67,9 +70,8 @@ class Session:
 
         _replace_unencodable()
         terminal = sys.stdout.isatty()
-        width = None if terminal or "COLUMNS" in os.environ else UNLIMITED_WIDTH
         return Console(
-            file=sys.stdout, width=width, highlight=False, soft_wrap=False, emoji=False,
+            file=sys.stdout, width=_width(terminal), highlight=False, soft_wrap=False, emoji=False,
             force_terminal=None if terminal else False,
         )  # fmt: skip
 
@@ -199,6 +201,20 @@ def uninterrupted() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def _width(terminal: bool) -> int | None:
+    """Returns the columns of standard output; None if rich has to ask the terminal for them.
+
+    COLUMNS is 0 in a terminal without a size, and counts as not set. `terminal` is True if standard
+    output is a terminal.
+    """
+    text = os.environ.get("COLUMNS", "")
+    if columns := whole(text):
+        return max(columns, _LEAST_WIDTH)
+    if not terminal:
+        return UNLIMITED_WIDTH
+    return shutil.get_terminal_size().columns if text else None
 
 
 def _replace_unencodable() -> None:

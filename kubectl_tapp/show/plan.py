@@ -111,11 +111,10 @@ def headline(forecast: Forecast) -> str:
         hows = Counter(how for how in became.values() if how != "kept")
         parts += [f"{number} {plural(number, what)} {how}" for how, number in hows.items()]
     if not parts:
-        return (
-            "nothing changes"
-            if not forecast.stuck
-            else "nothing changes, although not all instances are as the spec asks"
-        )
+        # Below the headline the plan lists the fields that change, such as a budget.
+        what = "no instance changes" if forecast.fields or forecast.templates else "nothing changes"
+        tail = ", although not all instances are as the spec asks" if forecast.stuck else ""
+        return what + tail
     at_once = f", {forecast.at_once}" if forecast.at_once else ""
     if forecast.stuck:
         # The edit never completes, so the time until it gets stuck is not its duration.

@@ -126,6 +126,7 @@ def why_lines(view: Inspection, ids: Sequence[int], *, everyone: bool) -> list[s
     going = deletion_message(view.observed.tapp)
     result = [f"TApp {view.name} is being deleted", f"    {going}"] if going else []
     result += [view.idle] if view.idle else []
+    result += [] if known else [f"TApp {view.name} has no instance: spec.replicas is 0"]
     result += [_fine_line(fine)] if fine else []
     for group in groups.values():
         result += _block(view, group)

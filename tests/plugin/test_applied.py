@@ -177,7 +177,7 @@ def test_plan_explains_changed_claim_templates_without_effect(place: Path, case:
     before, after, message = CLAIMS[case]
     standin = by_client(manifest(replicas=2, volumeClaimTemplates=before))
     found = plan(standin, place, manifest(replicas=2, volumeClaimTemplates=after))
-    assert "nothing changes" in found.out
+    assert "no instance changes" in found.out
     assert message in found.out
     assert ("claim template" in found.out) is bool(message)
 

@@ -37,7 +37,7 @@ def test_invalid_instances_are_errors(text: str) -> None:
     ("text", "replicas", "message"),
     [
         ("6", 6, "there is no instance 6: the instances are 0 to 5"),
-        ("4-999999", 6, "there is no instance 6-999999: the instances are 0 to 5"),
+        ("4-999999", 6, "there are no instances 6-999999: the instances are 0 to 5"),
         ("0", 0, r"there is no instance 0: spec.replicas is 0"),
     ],
 )

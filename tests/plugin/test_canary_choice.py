@@ -138,3 +138,25 @@ def test_use_accepts_a_budget_for_its_instances() -> None:
     assert (said.code, said.err) == (0, "")
     assert ids_of(standin) == [0, 2, 3]
     assert spec_of(standin)["updateStrategy"]["forceUpdate"] == {"maxUnavailable": 1}
+
+
+@pytest.mark.parametrize(("text", "replicas", "message"), [
+    ("99", 6, "'99' is not a share of 6 instances: write a number from 1 to 6, a percentage"),
+    ("all", 6, "or a list of instances such as 1,4-6"),
+    ("2", 1, "'2' is not a share of 1 instance: write 1, a percentage"),
+    ("1", 0, "there is no instance that could be a canary"),
+])  # fmt: skip
+def test_error_about_a_share_names_the_valid_ones(text: str, replicas: int, message: str) -> None:
+    said = kubectl_tapp(cluster(replicas), *IMAGE, "--canary", text)
+    assert said.code == 2
+    assert message in said.err
+
+
+def test_why_names_the_reason_if_there_are_no_instances() -> None:
+    said = kubectl_tapp(cluster(0), "why", "web")
+    assert said.lines[0] == "TApp web has no instance: spec.replicas is 0"
+
+
+def test_plan_without_changed_instances_does_not_say_that_nothing_changes() -> None:
+    said = kubectl_tapp(cluster(0), "plan", "web", "--image", "web=nginx:9")
+    assert said.lines[0] == "TApp default/web: no instance changes"

@@ -79,7 +79,7 @@ def test_plan_names_instances_without_volumes_or_with_only_their_claims(web: Sta
     assert said.code == 3
     gone = manifest(replicas=3, template=mounting("data", image="nginx:2"), volumeClaimTemplates=[])
     said = kubectl_tapp(web, "plan", "-f", "-", stdin=json.dumps(gone))
-    assert "nothing changes" in said.lines[0]
+    assert "no instance changes" in said.lines[0]
     assert "CreationBlocked: template 'default': container 'app' mounts 'data'" in said.out
 
 

@@ -25,8 +25,8 @@ def planned(life: Life, body: Document, strategy: Document | None = None) -> str
     ("strategy", "cpu", "headline", "why"),
     [
         ({}, "200m", "1 labels only, 2 recreated", "replaces the pods that do not have it yet"),
-        (IGNORE, "200m", "nothing changes", "for new pods only"),
-        (IGNORE, "300m", "nothing changes", "for new pods only"),
+        (IGNORE, "200m", "no instance changes", "for new pods only"),
+        (IGNORE, "300m", "no instance changes", "for new pods only"),
     ],
 )
 def test_plan_says_which_instances_are_changed(

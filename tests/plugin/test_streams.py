@@ -41,6 +41,7 @@ OUTPUTS = {
     "json, closed": ("PLUGIN why web -o json >&-", 1, f"error: {CLOSED}\n"),
     "names, full": ("PLUGIN list -o name >/dev/full", 0, ""),  # no output
     "version, full": ("PLUGIN --version >/dev/full", 1, f"error: {FULL}\n"),
+    "all help, full": ("PLUGIN --help >/dev/full", 1, f"error: {FULL}\n"),
     "help, full": ("PLUGIN status --help >/dev/full", 1, f"error: {FULL}\n"),
     "a dry run, full": ("PLUGIN pause web --dry-run=client >/dev/full", 1, f"error: {FULL}\n"),
     "a page, full": (

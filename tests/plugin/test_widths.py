@@ -2,6 +2,7 @@
 
 import re
 from functools import cache
+from io import StringIO
 
 import pytest
 from rich.text import Text
@@ -123,3 +124,13 @@ def test_list_shows_the_counts_without_permission_for_pods(columns: int) -> None
     assert "11/12 ready, 2 up to date, 11 available" in told
     listed = on_terminal(standin, 200, "list")[1].split()
     assert listed[1:4] == ["11/12", "2", "11"]
+
+
+@pytest.mark.parametrize("columns", ["0", "1", "-5", "x", "99999999999"])
+def test_output_is_complete_although_the_number_of_columns_is_odd(columns: str) -> None:
+    """A terminal without a size has 0 columns; rich prints no text into 0 or 1 columns."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("sys.stdout", screen := StringIO())
+        patched.setenv("COLUMNS", columns)
+        assert run(["status", "web"], runner=rolling()) == 0
+    assert "nginx:typo" in screen.getvalue()
