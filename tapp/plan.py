@@ -7,7 +7,7 @@ response, and the claims, ControllerRevisions and Services. `tapp/answer/` makes
 plan.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
@@ -25,6 +25,7 @@ from tapp.decide.resizes import track_resizes
 from tapp.decide.rollout import Budgets, budgets_of
 from tapp.decide.serving import Serving, serving_of, troubles_of
 from tapp.decide.stages import STAGES, Findings, Situation, StoragePlan
+from tapp.decide.standing import InstanceStanding, standings_of
 from tapp.declared.lookup import Templates
 from tapp.declared.templates import Template
 from tapp.pod.waiting import Trouble
@@ -54,6 +55,8 @@ class Plan:
     budgets: Budgets
     serving: Serving  # how the budget counts the instances, before any update of this sync
     troubles: dict[int, Trouble]  # instance -> trouble of its pod
+    # Instance -> how it stands, and why; an available instance that is done has no entry
+    standings: Mapping[int, InstanceStanding]
     app_status: AppStatus  # `status.appStatus`
     findings: Findings
     # Seconds after which to sync again; None if an event of the cluster will start the next sync
@@ -92,11 +95,12 @@ def make_plan(world: World, options: Options, now: float) -> Plan:
 
     if world.tapp.spec.resizes:
         findings.resizes = track_resizes(world, cases, now)
-    if len(serving.available) < budgets.should_run or any(case.is_pending for case in cases):
-        findings.rollout = follow_rollout(world.tapp, cases, serving.available, now)
     findings.missing = _missing_objects(situation, instances, findings)
     findings.overdue = _overdue(world, now)
     troubles = troubles_of(world.tapp, instances, options, now)
+    standings = standings_of(cases, serving, troubles, findings.missing, now)
+    if len(serving.available) < budgets.should_run or any(case.is_pending for case in cases):
+        findings.rollout = follow_rollout(world.tapp, cases, standings, serving.available, now)
     waits = (
         *(assembly.waits, serving.waits, findings.holds.waits, findings.markers.waits),
         *(findings.space.waits, findings.pulls.waits, findings.resizes.waits),
@@ -118,6 +122,7 @@ def make_plan(world: World, options: Options, now: float) -> Plan:
         budgets,
         serving,
         troubles,
+        standings,
         assembly.app_status,
         findings,
         min(chain.from_iterable(waits), default=None),

@@ -14,6 +14,7 @@ from kubectl_tapp.forecast.outcomes import Outcomes
 from kubectl_tapp.forecast.run_log import RunLog, due_writes, unavailable
 from kubectl_tapp.forecast.templates import other_fields, template_changes
 from tapp.decide.cases import Case
+from tapp.decide.standing import standings_of
 from tapp.decide.verdicts import UP_TO_DATE
 from tapp.plan import Plan
 from tapp.words.ranges import instance_list
@@ -117,10 +118,12 @@ def _as_run_log(after: Plan) -> RunLog:
     # this decision creates count as requested, so that the forecast has the condition.
     asked = {written(after.now): made} if made else {}
     missing = replace(after.findings.missing, pods=asked)
+    cases = [Case(one, left.get(one.id, UP_TO_DATE)) for one in after.instances]
     last = replace(
         after,
-        cases=[Case(one, left.get(one.id, UP_TO_DATE)) for one in after.instances],
+        cases=cases,
         troubles={},
+        standings=standings_of(cases, after.serving, {}, missing, after.now),
         findings=replace(after.findings, missing=missing),
     )
     looks = [(after.now, unavailable(after))]

@@ -5,7 +5,7 @@ Available, Progressing, Ready and Degraded always exist. A refusal exists while 
 the time of the next sync are made from these findings.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tapp.answer.kstatus import for_kstatus
@@ -14,20 +14,14 @@ from tapp.answer.refusals import refusals
 from tapp.decide.instances import Instance
 from tapp.decide.pulls import pulled_where
 from tapp.decide.rollout import BUDGET_REASONS
-from tapp.decide.verdicts import Action
 from tapp.plan import Plan
 from tapp.words.conditions import HARMLESS, Finding, Type
 from tapp.words.groups import grouped
 from tapp.words.ranges import each_instance, instance_list, joined
-from tapp.words.reasons import Reason, Standing
+from tapp.words.reasons import Reason
 from tapp.words.times import written
 from tapp.words.vocabulary import InstanceStatus
 
-_CHANGING = (Action.UPDATE, Action.RECREATE, Action.ADOPT)
-_OF_UPDATES = (Reason.DRAINING, Reason.MARKS_CHANGED, Reason.TEMPLATE_CHANGED)
-"""Reasons of markers that belong to an update; others are about a hold or a lost node."""
-_GOING_ON = (Reason.RESTART_WAITS, Reason.RESIZING, Reason.RESIZE_DEFERRED)
-"""Reasons why an update that has begun writes nothing now."""
 _SHOWN = 5  # Broken instances that a message describes before it says how many more there are
 
 
@@ -127,77 +121,45 @@ def _under_way(plan: Plan, refused: list[Finding]) -> Finding:
     for finding in refused:
         if finding.type is Type.STALLED:
             return Finding(Type.PROGRESSING, "False", finding.reason, finding.message)
-    numbers: dict[Reason, list[int]] = {}
-    updating, deleting, creating = [], [], []
-    stuck, absent = list[int](), set[int]()
-    for case in plan.notable:
-        instance, verdict = case.instance, case.decision
-        numbers.setdefault(verdict.reason, []).append(instance.id)
-        if verdict.reason.standing is Standing.BLOCKED:
-            stuck.append(instance.id)
-        if verdict.action is Action.ABSENT:
-            absent.add(instance.id)
-        marked = verdict.action is Action.MARK and verdict.reason in _OF_UPDATES
-        later = verdict.reason is Reason.WAITING_FOR_TURN and instance.pod is not None
-        if verdict.action in _CHANGING or marked or later or verdict.reason in _GOING_ON:
-            updating.append(instance.id)
-        elif (
-            verdict.action is Action.DELETE
-            or verdict.reason == Reason.NODE_LOST
-            or (verdict.reason == Reason.NODE_SILENT and not instance.should_run)
-            or (instance.pod is not None and instance.pod.terminating)
-        ):
-            deleting.append(instance.id)
-        elif verdict.reason is Reason.WAITING_FOR_TURN:
-            creating.append(instance.id)
-    available = plan.available
-    unavailable = [
-        instance
-        for instance in plan.instances
-        if instance.should_run and instance.id not in available and instance.id not in absent
-    ]
-    resuming = [i.id for i in unavailable if i.status is InstanceStatus.UPDATING]
-    updating = list(dict.fromkeys([*updating, *resuming]))
-    waiting = numbers.get(Reason.WAITING_FOR_BUDGET, []) + numbers.get(Reason.SPEC_JUST_CHANGED, [])
-    doing = {
-        Reason.CREATING: numbers.get(Reason.NO_POD, []) + creating,
-        Reason.UPDATING: updating,
-        Reason.PULLING: numbers.get(Reason.PULLING, []),
-        Reason.DELETING: deleting,
-        Reason.WAITING_FOR_BUDGET: waiting,
-        Reason.WAITING_FOR_INSTANCES: [instance.id for instance in unavailable],
-        Reason.HELD: numbers.get(Reason.HELD, []),
-        Reason.WAITING_FOR_ORDER: numbers.get(Reason.WAITING_FOR_ORDER, []),
-    }
-    paused = numbers.get(Reason.PAUSED, [])
-    active = {reason: ids for reason, ids in doing.items() if ids}
+    found = grouped((each.progress, id) for id, each in plan.standings.items())
+    active = [(reason, found[reason]) for reason in _PHRASES if reason in found]
     if active:
-        sentences = [
-            _PHRASES[reason].format(
-                instance_list(ids), "s"[: len(ids) == 1], _are(ids), "s"[: len(ids) != 1]
-            )
-            + (
-                f" ({pulled_where(plan.findings.pulls.running)})"
-                if reason is Reason.PULLING
-                else ""
-            )
-            + (_arithmetic(plan) if reason is Reason.WAITING_FOR_BUDGET else "")
-            + (_waits(plan, unavailable) if reason is Reason.WAITING_FOR_INSTANCES else "")
-            for reason, ids in active.items()
-        ]
-        return Finding(Type.PROGRESSING, "True", next(iter(active)), "; ".join(sentences))
-    if paused:
+        available = plan.available
+        unavailable = {
+            each.id: each for each in plan.instances if each.should_run and each.id not in available
+        }
+        message = "; ".join(_clause(plan, reason, ids, unavailable) for reason, ids in active)
+        return Finding(Type.PROGRESSING, "True", active[0][0], message)
+    if paused := found.get(Reason.PAUSED):
         meta = plan.world.tapp.metadata
         message = (
             f"updates of {instance_list(paused)} are paused (spec.updateStrategy.paused); "
             f"`kubectl tapp resume {meta.name} -n {meta.namespace}` resumes them"
         )
         return Finding(Type.PROGRESSING, "False", Reason.PAUSED, message)
-    if stuck:
+    if stuck := found.get(Reason.STUCK):
         message = f"nothing can be done for {instance_list(stuck)}; the condition Degraded says why"
         return Finding(Type.PROGRESSING, "False", Reason.STUCK, message)
     message = "every instance is as the spec asks"
     return Finding(Type.PROGRESSING, "False", Reason.COMPLETE, message)
+
+
+def _clause(plan: Plan, reason: Reason, ids: list[int], unavailable: Mapping[int, Instance]) -> str:
+    """Returns the clause of Progressing about the instances that count under one reason.
+
+    Args:
+        plan: the decisions of the sync.
+        reason: the reason, a key of `_PHRASES`.
+        ids: the numbers of the instances.
+        unavailable: the instances that should run and are not available, by number.
+    """
+    one = len(ids) == 1
+    text = _PHRASES[reason].format(instance_list(ids), "s"[:one], _are(ids), "s"[: not one])
+    if reason is Reason.PULLING:
+        text += f" ({pulled_where(plan.findings.pulls.running)})"
+    if reason is Reason.WAITING_FOR_BUDGET:
+        text += _arithmetic(plan)
+    return text + _waits(plan, [unavailable[id] for id in ids if id in unavailable])
 
 
 def _waits(plan: Plan, unavailable: list[Instance]) -> str:
@@ -232,8 +194,8 @@ def _are(ids: list[int]) -> str:
     return "is" if len(ids) == 1 else "are"
 
 
-# Reason -> a sentence about instances; the gaps are the instances, the "s" of the verb, "are",
-# and the plural "s".
+# Reason -> a clause about the instances that count under it, in the order of the message. The gaps
+# are the instances, the "s" of the verb, "are", and the plural "s".
 _PHRASES = {
     Reason.CREATING: "creating {0}",
     Reason.UPDATING: "updating {0}",

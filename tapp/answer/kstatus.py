@@ -6,11 +6,13 @@ Degraded TApp is not Stalled while its rollout makes progress (`Rollout.patience
 rollout may repair the broken instances. A rollout that exceeds its deadline is Stalled, too.
 """
 
-from tapp.decide.standing import awaited
+from tapp.decide.cases import ids_of
+from tapp.decide.standing import InstanceStanding
 from tapp.plan import Plan
 from tapp.words.conditions import Finding, Type
 from tapp.words.groups import grouped
 from tapp.words.ranges import each_instance
+from tapp.words.times import written
 
 _SHOWN = 5  # Number of different waits in a message before it says how many more instances wait
 
@@ -40,11 +42,7 @@ def stalled(plan: Plan) -> str:
     rollout = plan.findings.rollout
     if not rollout.exceeded:
         return ""
-    ids = ((case, case.instance.id) for case in rollout.waiting)
-    waits = grouped(
-        (awaited(case, available=id in plan.available, trouble=plan.troubles.get(id)), id)
-        for case, id in ids
-    )
+    waits = grouped((_timed(plan.standings[id]), id) for id in ids_of(rollout.waiting))
     parts = [f"{each_instance(ids)}: {text}" for text, ids in list(waits.items())[:_SHOWN]]
     more = sum(len(ids) for ids in list(waits.values())[_SHOWN:])
     parts += [f"and {more} more instance{'s'[: more != 1]}"] if more else []
@@ -54,3 +52,8 @@ def stalled(plan: Plan) -> str:
         f"{limit}): {'; '.join(parts)}. It continues as soon as one of these instances makes "
         "progress; a changed template is applied at once to instances that are not available"
     )
+
+
+def _timed(found: InstanceStanding) -> str:
+    """Returns the sentence of a standing, with its time if the time is known."""
+    return found.sentence + ("" if found.since is None else f" since {written(found.since)}")

@@ -16,10 +16,11 @@ from dataclasses import dataclass, field
 
 from tapp.decide.cases import Case
 from tapp.decide.instances import is_fresh
+from tapp.decide.standing import InstanceStanding
 from tapp.declared.model import TApp, TAppSpec
 from tapp.pod.trouble import TROUBLE_AFTER
 from tapp.words.notes import ReachedNote, decoded
-from tapp.words.reasons import Reason, Standing
+from tapp.words.reasons import Standing
 from tapp.words.times import noted_since
 
 
@@ -41,7 +42,13 @@ class Rollout:
 NO_ROLLOUT = Rollout()
 
 
-def follow_rollout(tapp: TApp, cases: Sequence[Case], available: Set[int], now: float) -> Rollout:
+def follow_rollout(
+    tapp: TApp,
+    cases: Sequence[Case],
+    standings: Mapping[int, InstanceStanding],
+    available: Set[int],
+    now: float,
+) -> Rollout:
     """Returns the rollout that is under way, or `NO_ROLLOUT`.
 
     `NO_ROLLOUT` also means that `spec.progressDeadlineSeconds` is 0, because then nothing is
@@ -50,6 +57,7 @@ def follow_rollout(tapp: TApp, cases: Sequence[Case], available: Set[int], now: 
     Args:
         tapp: the TApp; its status has the progress that earlier syncs have noted.
         cases: all instances with the decisions on them.
+        standings: instance number -> how the instance stands (`standings_of`).
         available: the numbers of the available instances.
         now: the time of this sync, in seconds since the epoch.
     """
@@ -67,7 +75,8 @@ def follow_rollout(tapp: TApp, cases: Sequence[Case], available: Set[int], now: 
         begun += done
         # An instance of the old revision does not count, although it may be available.
         ready += done and serves
-        if (done and serves) or not _is_waited_for(case, serves=serves):
+        # Instances without an entry are done.
+        if instance.id not in standings or not standings[instance.id].is_awaited:
             continue
         waiting.append(case)
         is_on = is_on or case.verdict.is_update or is_fresh(tapp, instance.id)
@@ -87,24 +96,6 @@ def follow_rollout(tapp: TApp, cases: Sequence[Case], available: Set[int], now: 
         return Rollout({reached: since}, since, waiting, patience=patience)
     waits = (left,) if left > 0 else ()
     return Rollout({reached: since}, since, waiting, left <= 0, waits, patience)
-
-
-def _is_waited_for(case: Case, *, serves: bool) -> bool:
-    """Returns True if the rollout waits for an instance that it has not completed.
-
-    Returns False if the instance should not run, or if the spec (`paused`) or a hold keeps its
-    update back. A refusal of the update also gives False if the instance is available or has no
-    pod. If the pod is not available, it may still recover, so the rollout waits for it.
-
-    Args:
-        case: the instance with the decision on it.
-        serves: True if the instance is available.
-    """
-    instance, decision = case.instance, case.decision
-    if decision.reason in (Reason.PAUSED, Reason.HELD) or not instance.should_run:
-        return False
-    refused = decision.reason.standing is Standing.BLOCKED
-    return not (refused and (serves or instance.pod is None))
 
 
 def _requested_seconds(spec: TAppSpec, waiting: Iterable[Case]) -> float:

@@ -52,6 +52,7 @@ class PodMeta(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     namespace: str | None = None
     uid: str | None = None
     deletion_timestamp: str | None = None
+    deletion_grace_period_seconds: Any = None
     creation_timestamp: str | None = None
     generation: int | None = None
     resource_version: str | None = None

@@ -218,6 +218,9 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     # `metadata.deletionTimestamp`: when the grace period ends, RFC 3339. Empty if the pod is not
     # being deleted.
     gone_by: str = ""
+    # When the deletion was requested, in seconds since the epoch; `UNKNOWN` if the pod is not being
+    # deleted.
+    ending_since: float = UNKNOWN
     # `metadata.finalizers` if the pod is being deleted, otherwise empty.
     finalizers: tuple[str, ...] = ()
     phase: str = "Pending"  # `status.phase`; `Pending` by default.

@@ -16,7 +16,7 @@ from tapp.declared.reads import Reads, read_by, requests_of
 from tapp.declared.templates import TemplateOrigin, has_served_gate
 from tapp.kube import objects
 from tapp.kube.images import pull_policy, runs_image
-from tapp.kube.objects import ContainerStatus, PodObject, PodStatus
+from tapp.kube.objects import ContainerStatus, PodMeta, PodObject, PodStatus
 from tapp.kube.once import mounts_without_volume
 from tapp.kube.parts import map_in, map_of, maps_of, text_of, texts_of
 from tapp.kube.project import duplicate_merge_key
@@ -29,6 +29,7 @@ from tapp.pod.hold import hold_of
 from tapp.pod.inplace import is_over
 from tapp.pod.manifest import NO_MANIFEST, Manifest, read_annotation
 from tapp.pod.pod import GRACE, NONE, Pod, PodSpec
+from tapp.words.times import UNKNOWN, seconds
 from tapp.words.vocabulary import (
     DRAIN,
     FAILURES,
@@ -46,6 +47,7 @@ from tapp.words.vocabulary import (
 
 # Condition types that only a kubelet writes.
 _KUBELET_CONDITIONS = (b'"Initialized"', b'"ContainersReady"', b'"PodReadyToStartContainers"')
+_MAX_INT32 = 2**31 - 1
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError)
 
 
@@ -97,6 +99,7 @@ def read(pod: PodObject, manifest: Manifest, unreadable: str = "") -> Pod:
         node=text_of(manifest.spec.get("nodeName")),
         terminating=meta.deletion_timestamp is not None,
         gone_by=meta.deletion_timestamp or "",
+        ending_since=UNKNOWN if meta.deletion_timestamp is None else _ending_since(meta),
         # Finalizers matter only for a deletion that does not end.
         finalizers=() if meta.deletion_timestamp is None else texts_of(manifest.finalizers),
         uid=meta.uid or "",
@@ -110,6 +113,16 @@ def read(pod: PodObject, manifest: Manifest, unreadable: str = "") -> Pod:
     return msgspec.structs.replace(
         found, update_over=is_over(found), since=since(found), probed_at=probed_at(found)
     )
+
+
+def _ending_since(meta: PodMeta) -> float:
+    """Returns when the deletion of a pod was requested, in seconds since the epoch, or `UNKNOWN`.
+
+    The API server writes the end of the grace period as `deletionTimestamp`.
+    """
+    gone_by, grace = seconds(meta.deletion_timestamp), meta.deletion_grace_period_seconds
+    is_number = isinstance(grace, int) and 0 <= grace <= _MAX_INT32
+    return gone_by - grace if gone_by != UNKNOWN and is_number else gone_by
 
 
 def _spec(

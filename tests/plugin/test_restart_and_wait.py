@@ -17,6 +17,7 @@ from simulator.objects.clock import EPOCH
 from simulator.objects.kinds import CLAIM, POD, Kind
 from simulator.objects.objects import key_of, with_meta
 from tapp.decide.cases import Case
+from tapp.decide.standing import standings_of
 from tapp.decide.verdicts import Action, Verdict
 from tapp.words.reasons import Reason
 from tapp.world import Options
@@ -384,6 +385,8 @@ def test_edited_images_and_a_spec_without_a_generation_are_not_complete() -> Non
     plan = decide(observed, registered(Options()), now)
     odd = Verdict(Action.KEEP, Reason.IMAGES_EDITED, "it runs web:2")
     plan.cases[2] = Case(plan.cases[2].instance, odd)
+    missing = plan.findings.missing
+    plan.standings = standings_of(plan.cases, plan.serving, plan.troubles, missing, plan.now)
     cluster = ClusterAccess({}, web)
 
     def progress(seen: Observed) -> Progress:
