@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 
 from tapp.decide.answer_size import fit_into_answer, without_node
-from tapp.decide.assembly import assemble
+from tapp.decide.assembly import Assembly, assemble
 from tapp.decide.cases import Case, delayed
 from tapp.decide.deadline import follow_rollout
 from tapp.decide.instances import RECHECK, Instance
@@ -91,7 +91,7 @@ def make_plan(world: World, options: Options, now: float) -> Plan:
     cases = [Case(instance, judge(instance)) for instance in instances]
     for stage in STAGES:
         cases = stage(situation, cases, findings)
-    cases, is_early = _plan_objects(situation, partition, cases, findings)
+    cases, is_early = _plan_objects(situation, assembly, cases, findings)
 
     if world.tapp.spec.resizes:
         findings.resizes = track_resizes(world, cases, now)
@@ -130,7 +130,7 @@ def make_plan(world: World, options: Options, now: float) -> Plan:
 
 
 def _plan_objects(
-    situation: Situation, partition: Partition, cases: list[Case], findings: Findings
+    situation: Situation, assembly: Assembly, cases: list[Case], findings: Findings
 ) -> tuple[list[Case], bool]:
     """Plans the ControllerRevisions, claims and Services, and which pods fit into the response.
 
@@ -139,7 +139,7 @@ def _plan_objects(
 
     Args:
         situation: the observed objects, the options, the time and the budgets.
-        partition: which instances stay at an older revision.
+        assembly: the partition and the records of the history.
         cases: the instances with their decisions so far.
         findings: the function adds its plans to this object.
 
@@ -151,7 +151,7 @@ def _plan_objects(
     world, options = situation.world, situation.options
     left = options.max_new_pods_bytes - findings.pulls.bytes
     instances = [case.instance for case in cases]
-    history, is_early = _history(situation, partition, instances, left)
+    history, is_early = _history(situation, assembly, instances, left)
     # Metacontroller's cache may not show the last updates yet: look again when it does.
     is_early = is_early or any(
         case.delay is not None and case.delay.reason is Reason.SPEC_JUST_CHANGED for case in cases
@@ -181,7 +181,7 @@ def _recorded(instances: Sequence[Instance]) -> dict[int, Templates]:
 
 
 def _history(
-    situation: Situation, partition: Partition, instances: Sequence[Instance], limit: int
+    situation: Situation, assembly: Assembly, instances: Sequence[Instance], limit: int
 ) -> tuple[HistoryPlan, bool]:
     """Plans which ControllerRevisions are created and deleted, within `limit` bytes.
 
@@ -189,7 +189,8 @@ def _history(
     unchanged. The second value is True if changes were put off for this reason.
     """
     world = situation.world
-    plan = plan_history(world, _running(world, instances), frozenset(partition.in_use), limit)
+    running, in_use = _running(world, instances), assembly.partition.in_use
+    plan = plan_history(world, assembly.records, running, in_use, limit)
     # Their events would start the next sync at once, before the cache shows the pods' last updates.
     if situation.serving.unsettled and (plan.delete or plan.create):
         return unchanged_history(world), True
@@ -203,9 +204,7 @@ def _running(world: World, instances: Sequence[Instance]) -> list[Template]:
     counts with its template of the current spec. Templates that cannot be resolved are left out.
     """
     names = {
-        item.template_name: world.templates.of(item.id)
-        if item.history is not None and item.kept
-        else item.template
+        item.template_name: world.templates.of(item.id) if item.kept else item.template
         for item in instances
         if item.wanted
     }

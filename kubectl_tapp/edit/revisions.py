@@ -192,7 +192,7 @@ def history_of(observed: Observed) -> list[HistoryEntry]:
             body=body,
             current=isinstance(wanted, Template) and _is_current(wanted, digest, body),
             values=values,
-            kept=at.get(content_name((digest, notes.get(VALUES) or ""))) or "",
+            kept=at.get(content_name(digest, notes.get(VALUES) or "")) or "",
             same_values=(notes.get(VALUES) or "") == templates.values_of(name).digest
             or (
                 isinstance(wanted, Template)

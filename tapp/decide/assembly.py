@@ -31,6 +31,7 @@ class Assembly(NamedTuple):
     """All instances of a TApp with all observations about them, ready to be judged."""
 
     instances: list[Instance]  # ascending: all below `spec.replicas`, then those beyond
+    records: Records  # the history
     partition: Partition
     problems: CreationProblems
     app_status: AppStatus  # `status.appStatus`
@@ -43,10 +44,8 @@ def assemble(world: World, options: Options, now: float) -> Assembly:
     `now` is the time of this sync, in seconds since the epoch.
     """
     instances, records = observe_instances(world, now), Records(world)
-    partition, kept = partition_of(world, records, instances)
     # The partition replaces the template of an instance, so all later rules see the kept template.
-    if kept:
-        instances = [kept[item.id].of(item) if item.id in kept else item for item in instances]
+    partition, instances = partition_of(world, records, instances)
     problems = find_problems(world, records, instances, options, now)
     app = app_status(instances)
     comparisons = compare(world, records, instances, options)
@@ -71,7 +70,7 @@ def assemble(world: World, options: Options, now: float) -> Assembly:
         else item
         for item in instances
     ]
-    return Assembly(instances, partition, problems, app, waits)
+    return Assembly(instances, records, partition, problems, app, waits)
 
 
 def _removals(

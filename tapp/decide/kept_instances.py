@@ -1,8 +1,11 @@
 """Kept instances: template, claims and Service of an older revision, from the history.
 
-A record of the history has a template. Unless it was too large, it also has the claim templates and
-`spec.serviceName` of its time. The next pod of a kept instance is created from all of these, so
-that it is like the pod before (docs/partition.md).
+Entry point: `KeptInstances.keep`. A record of the history has a template. Unless it was too large,
+it also has the claim templates and `spec.serviceName` of its time. The next pod of a kept instance
+is created from all of these, so that it is like the pod before (docs/partition.md):
+
+    template, claims    those of the record
+    Service             that of the record, of the pods of that revision, or of the spec
 """
 
 from typing import NamedTuple
@@ -10,7 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from tapp.decide.instances import FromHistory, Instance, is_updated
-from tapp.decide.verdicts import Verdict
+from tapp.decide.verdicts import no_template
 from tapp.declared.claims_and_service import claim_templates, parts_of
 from tapp.declared.lookup import Templates
 from tapp.declared.templates import Template
@@ -19,31 +22,8 @@ from tapp.storage.records import Records
 from tapp.words.notes import REVISION
 from tapp.words.quoted import short
 from tapp.words.ranges import SHOWN
+from tapp.words.reasons import Reason
 from tapp.world import World
-
-
-class KeptInstance(msgspec.Struct, frozen=True, gc=False):
-    """The new values of an instance's fields after the partition has kept it at an older revision.
-
-    The fields have the same names and meanings as in `Instance`.
-    """
-
-    template: Template | None
-    decided: Verdict | None  # the verdict if there is no template
-    updated: bool
-    service_name: str
-    history: FromHistory
-
-    def of(self, instance: Instance) -> Instance:
-        """Returns a copy of the instance with these values."""
-        return msgspec.structs.replace(
-            instance,
-            template=self.template,
-            decided=self.decided,
-            updated=self.updated,
-            service_name=self.service_name,
-            history=self.history,
-        )
 
 
 class _Revision(NamedTuple):
@@ -56,23 +36,86 @@ class _Revision(NamedTuple):
 
 
 class KeptInstances:
-    """Creates a `KeptInstance` for each instance that a partition keeps at an older revision.
+    """Gives the instances that a partition keeps their template, claims and Service.
 
     Each revision is looked up in the history only once.
     """
 
-    def __init__(self, world: World, records: Records) -> None:
-        self._world, self._records = world, records
-        self._now = parts_of(world.tapp.spec)
-        self._revisions, self._differs = dict[str, _Revision](), dict[str, bool]()
-        self._services: dict[str, set[str]] | None = None
-
-    def at(self, instance: Instance, revision: str, template: Template) -> KeptInstance:
-        """Returns the changes to an instance that the partition keeps at an older revision.
+    def __init__(self, world: World, records: Records, newest: str) -> None:
+        """Looks nothing up yet.
 
         Args:
-            instance: the instance, with the template of the current spec.
-            revision: the name of the older revision.
+            world: the TApp with its children.
+            records: the revisions in the history.
+            newest: the newest revision of the rolling template; empty if that does not resolve.
+        """
+        self._world, self._records, self._newest = world, records, newest
+        self._now = parts_of(world.tapp.spec)
+        self._revisions = dict[str, _Revision]()
+        self._services: dict[str, set[str]] | None = None
+        self._newest_differs: bool | None = None  # None until a rule needs it.
+
+    def keep(self, instance: Instance, revision: str) -> Instance:
+        """Returns an instance as the partition keeps it at a revision.
+
+        If the history lacks the revision, a pod that runs stays as it is, and an instance without a
+        pod gets none.
+
+        Args:
+            instance: the instance, as the current spec has it.
+            revision: the name of the revision, which may be the newest one.
+        """
+        pod = instance.pod
+        if revision == self._newest:
+            return self._keep_at_newest(instance)
+        # An unreadable pod is left alone. A pod of another controller is adopted if it fits the
+        # newest template as it is.
+        if pod is not None and (pod.unreadable or pod.foreign):
+            return msgspec.structs.replace(instance, history=FromHistory(revision))
+        template = self._records.template(revision, instance.id, instance.template_name)
+        if template is not None:
+            return self._at(instance, revision, template)
+        # Without the record, a pod that runs stays as it is, which is all that the partition wants.
+        # Any other instance cannot get a pod.
+        stays = pod is not None and not pod.completed
+        decided = no_template(
+            Reason.KEPT if stays else Reason.REVISION_NOT_FOUND,
+            f"the partition keeps it at revision {revision}, which is not in the history",
+            has_pod=pod is not None,
+        )
+        return msgspec.structs.replace(
+            instance, template=None, decided=decided, updated=False, history=FromHistory(revision)
+        )
+
+    def _keep_at_newest(self, instance: Instance) -> Instance:
+        """Returns an instance as the partition keeps it at the newest revision.
+
+        A change of claim templates or `spec.serviceName` alone leaves the revision as it is. The
+        next pod of the instance then follows the record. Without such a change, or without a
+        record, the instance is as the current spec has it.
+        """
+        if self._newest_differs is None:
+            self._newest_differs = self._differs_from_spec(instance.template_name)
+        if not self._newest_differs:
+            return instance
+        template = self._records.template(self._newest, instance.id, instance.template_name)
+        return instance if template is None else self._at(instance, self._newest, template)
+
+    def _differs_from_spec(self, rolling: str) -> bool:
+        """Returns True if the newest revision has other claim templates or another Service.
+
+        They are compared with the current spec. Returns False if the history lacks the revision.
+        `rolling` is the name of the rolling template.
+        """
+        templates = self._records.templates_of(self._newest, rolling)
+        return templates is not None and templates.other_parts.differs_from(self._now)
+
+    def _at(self, instance: Instance, revision: str, template: Template) -> Instance:
+        """Returns an instance with template, claims and Service of a recorded revision.
+
+        Args:
+            instance: the instance, as the current spec has it.
+            revision: the name of the revision.
             template: the instance's template at that revision.
         """
         found, unknown = self._of(revision, template), ""
@@ -83,30 +126,18 @@ class KeptInstances:
                 f"the history does not say which serviceName revision {revision} had, and no pod "
                 f"shows it, so the pod gets the present one: {instance.service_name or 'none'}"
             )
-        history = FromHistory(revision, found.templates, found.additions, unknown)
-        return KeptInstance(template, None, is_updated(instance.pod, template), service, history)
-
-    def at_newest(self, instance: Instance, revision: str) -> KeptInstance | None:
-        """Returns the changes to an instance that the partition keeps at the newest revision.
-
-        Returns None if the ControllerRevision is like the spec, or is missing. Both differ if a
-        user has changed claim templates or `spec.serviceName`, but not the template. The revision
-        stays the same then, and the next pod of the instance follows the ControllerRevision.
-        """
-        name = instance.template_name
-        if revision not in self._differs:
-            templates = self._records.templates_of(revision, name)
-            self._differs[revision] = templates is not None and templates.other_parts.differs_from(
-                self._now
-            )
-        if not self._differs[revision]:
-            return None
-        template = self._records.template(revision, instance.id, name)
-        if template is None:
-            return None
-        found = self.at(instance, revision, template)
-        history = msgspec.structs.replace(found.history, revision="")
-        return msgspec.structs.replace(found, updated=instance.updated, history=history)
+        # At the newest revision an instance counts as updated, not as kept at an older revision.
+        is_newest = revision == self._newest
+        return msgspec.structs.replace(
+            instance,
+            template=template,
+            decided=None,
+            updated=instance.updated if is_newest else is_updated(instance.pod, template),
+            service_name=service,
+            history=FromHistory(
+                "" if is_newest else revision, found.templates, found.additions, unknown
+            ),
+        )
 
     def _of(self, revision: str, template: Template) -> _Revision:
         """Returns the claim templates and the Service of a revision.

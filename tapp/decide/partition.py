@@ -8,19 +8,21 @@ instances, `k` are kept and the others run the newest revision:
 
 Instances that were kept in the last sync stay kept. Further ones are the last in the order of
 updates. Each is kept at the revision of its pod or, without a pod, at the one that the status notes
-(`status.kept`). The history has the template of that revision. It replaces the template of the
+(`status.kept`). A revision is named by its content (`storage/records.py`): the hash of its template
+and the digest of its values.
+
+The history has the template of that revision (`kept_instances.py`). It replaces the template of the
 instance before any other rule uses the instance, so no other rule needs to know of partitions.
 """
 
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
 
-from tapp.decide.instances import FromHistory, Instance, runs
-from tapp.decide.kept_instances import KeptInstance, KeptInstances, label_of
+from tapp.decide.instances import Instance, runs
+from tapp.decide.kept_instances import KeptInstances, label_of
 from tapp.decide.rollout import FULL, portion, update_order
-from tapp.decide.verdicts import no_template
 from tapp.declared.revision import is_ours
-from tapp.storage.records import Contents, Records, content_name
+from tapp.storage.records import Records
 from tapp.words.notes import decode_kept
 from tapp.words.quoted import quoted
 from tapp.words.reasons import Reason
@@ -32,10 +34,7 @@ UNKNOWN = "unknown"
 
 @dataclass(frozen=True)
 class Partition:
-    """The instances that a partition keeps at an older revision, and these revisions.
-
-    The name of a revision includes a digest of values if its template reads any (`content_name`).
-    """
+    """The instances that a partition keeps at an older revision, and these revisions."""
 
     # The revision of the rolling template; "" if that does not resolve and never has
     update: str
@@ -52,7 +51,10 @@ class Partition:
 
     @property
     def in_use(self) -> Set[str]:
-        """Returns the revisions that the history must not lose; empty without a partition."""
+        """Returns the revisions that the history must not lose; empty without a partition.
+
+        A new instance that is kept gets the current revision, so that one is always in use.
+        """
         return {*self.kept, self.current} if self.is_set else set()
 
 
@@ -73,12 +75,13 @@ def partition_size(value: int | str, group: int) -> int:
 
 
 def partition_of(
-    world: World, records: Records, instances: Iterable[Instance]
-) -> tuple[Partition, dict[int, KeptInstance]]:
-    """Returns the partition, and the changes that it makes to the instances that it keeps.
+    world: World, records: Records, instances: list[Instance]
+) -> tuple[Partition, list[Instance]]:
+    """Returns the partition, and the instances as it keeps them.
 
     The first value says how many instances are kept at which older revisions, and whether the field
-    is valid. The second value maps the number of a kept instance to the changes.
+    is valid. The second value has all instances. Those that the partition keeps have the template,
+    claims and Service of their revision.
 
     Args:
         world: the TApp with its children.
@@ -87,11 +90,10 @@ def partition_of(
     """
     spec, status = world.tapp.spec, world.tapp.status
     strategy, rolling = spec.update_strategy, spec.rolling_name
-    content = Contents(world).of(rolling)
-    update = content_name(content) if content is not None else ""
+    update = records.current.get(rolling, "")
     shown, current = update or status.update_revision, status.current_revision
     if current and strategy.partition == 0:
-        return Partition(shown, current), {}
+        return Partition(shown, current), instances
     noted, wanted = decode_kept(status.kept), [item for item in instances if item.wanted]
     group = [item for item in wanted if item.template_name == rolling]
     current = current or _before(update, group, records)
@@ -104,7 +106,7 @@ def partition_of(
     # An invalid value keeps all instances: a typing error must not update anything.
     try:
         if not partition_size(strategy.partition, FULL):
-            return Partition(shown, current), {}
+            return Partition(shown, current), instances
         size = partition_size(strategy.partition, size)
     except ValueError as error:
         problem = f"spec.updateStrategy.partition: {error}: no instance of {quoted(rolling)}"
@@ -117,22 +119,22 @@ def partition_of(
     # Without a pod an instance stays kept in the next rollout, too: it has to come back as it was.
     stays = {item.id for item in group if item.id in noted and (same_rollout or item.pod is None)}
     group.sort(key=lambda item: (item.id in stays, update_order(item, strategy, rolling)))
-    keeper = _Keeper(world, records, KeptInstances(world, records), noted, update, current)
-    kept, missing, found = dict[str, list[int]](), dict[str, list[int]](), dict[int, KeptInstance]()
+    revisions = _KeptRevisions(world, records, noted, update, current)
+    history = KeptInstances(world, records, update)
+    kept, missing, found = dict[str, list[int]](), dict[str, list[int]](), dict[int, Instance]()
     for item in sorted(group[len(group) - size :], key=lambda item: item.id):
-        revision = keeper.revision_of(item)
+        revision = revisions.of(item)
         kept.setdefault(revision, []).append(item.id)
-        if (instance := keeper.keep(item, revision)) is None:
-            continue
-        found[item.id] = instance
-        decided = instance.decided
+        found[item.id] = history.keep(item, revision)
+        decided = found[item.id].decided
         if decided is not None and decided.reason is Reason.REVISION_NOT_FOUND and item.should_run:
             missing.setdefault(revision, []).append(item.id)
     for id, revision in noted.items():
         if id >= spec.replicas and revision != UNKNOWN:
             kept.setdefault(revision, []).append(id)
     kept = dict(sorted(kept.items()))
-    return Partition(shown, current, True, size, problem, kept, missing), found
+    instances = [found.get(item.id, item) for item in instances]
+    return Partition(shown, current, True, size, problem, kept, missing), instances
 
 
 def follow_current(
@@ -163,7 +165,7 @@ def follow_current(
     return partition.update if complete else partition.current
 
 
-def _before(update: str, group: Iterable[Instance], records: Records) -> str:
+def _before(update: str, group: list[Instance], records: Records) -> str:
     """Returns the newest of the older revisions that pods have, or `update` if there is none.
 
     The caller has checked that the status does not have the revision before `update`.
@@ -180,23 +182,22 @@ def _before(update: str, group: Iterable[Instance], records: Records) -> str:
         and not pod.unreadable
         and is_ours(revision := label_of(pod))
         and revision is not None
-        and not (runs(pod, item.template) or item.updated)
+        and not runs(pod, item.template)
     }
     return (records.newest_of(had) or max(had)) if had else update
 
 
 @dataclass(frozen=True)
-class _Keeper:
-    """Finds the older revision at which the partition keeps an instance, and the changes to it."""
+class _KeptRevisions:
+    """Finds the revision at which the partition keeps an instance."""
 
     world: World
     records: Records
-    instances: KeptInstances
     noted: Mapping[int, str]  # instance -> revision, from `status.kept`
-    update: str
-    current: str
+    update: str  # As in `Partition`.
+    current: str  # As in `Partition`.
 
-    def revision_of(self, instance: Instance) -> str:
+    def of(self, instance: Instance) -> str:
         """Returns the revision at which an instance stays: that of its pod, or of the status.
 
         Returns `UNKNOWN` if the pod is unreadable or of another controller and the status has no
@@ -214,7 +215,7 @@ class _Keeper:
             return noted or UNKNOWN
         if pod.foreign:
             return UNKNOWN
-        if self.update and (runs(pod, instance.template) or instance.updated):
+        if self.update and runs(pod, instance.template):
             return self.update
         likely = filter(None, (noted, self.current))
         label = label_of(pod) or UNKNOWN
@@ -222,36 +223,3 @@ class _Keeper:
         # missing.
         fallback = noted if noted.startswith(f"{label}-") else label
         return self.records.of_pod(pod, instance.id, instance.template_name, likely) or fallback
-
-    def keep(self, instance: Instance, revision: str) -> KeptInstance | None:
-        """Returns the changes to an instance that the partition keeps at a revision.
-
-        Returns None if the instance is as the current spec has it. If the history lacks the
-        revision, a pod that runs stays as it is, and an instance without a pod gets none.
-        """
-        if revision == self.update:
-            return self.instances.at_newest(instance, revision)
-        pod = instance.pod
-        template = self.records.template(revision, instance.id, instance.template_name)
-        history = FromHistory(revision)
-        if pod is not None and (pod.unreadable or pod.foreign):
-            # An unreadable pod is left alone. A pod of another controller is adopted if it fits the
-            # newest template as it is.
-            return KeptInstance(
-                instance.template,
-                instance.decided,
-                instance.updated,
-                instance.service_name,
-                history,
-            )
-        if template is not None:
-            return self.instances.at(instance, revision, template)
-        # Without the record, a pod that runs stays as it is, which is all that the partition wants.
-        # Any other instance cannot get a pod.
-        stays = pod is not None and not pod.completed
-        decided = no_template(
-            Reason.KEPT if stays else Reason.REVISION_NOT_FOUND,
-            f"the partition keeps it at revision {revision}, which is not in the history",
-            has_pod=pod is not None,
-        )
-        return KeptInstance(None, decided, False, instance.service_name, history)

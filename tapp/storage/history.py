@@ -1,41 +1,39 @@
-"""The history of a TApp: decides which ControllerRevisions are created, kept and deleted.
+"""The history of a TApp: decides which records are created, kept and deleted.
 
-Entry point: `plan_history`. A record (ControllerRevision) holds one content of one template
-(`records.py`) and is never changed. If a content needs a higher number, as after a rollback, a new
-record is created. The old record is deleted when a later sync observes the new one. Labels and
-annotations identify a record, never its name (docs/history.md, "History").
+Entry point: `plan_history`. A record (ControllerRevision) is never changed. It holds one content of
+one template (`records.py`), with the claim templates and `spec.serviceName` of its time.
+
+A template that instances run gets a new record unless its newest record has
+
+    the current content of the template, and
+    the claim templates and `spec.serviceName` of the spec, if the record has any
+
+After a rollback an older record has the current content. It is created again with the highest
+number, and the older record is deleted when a later sync observes the new one. So the history
+includes the running revision at any time.
 
 These records are kept:
 
 - for each template of the spec, the record of its current content and the newest older record;
 - the records of contents at which a partition keeps instances;
 - the newest `revisionHistoryLimit` of the other records.
+
+Of several records with the same content of a template, only the newest one counts; the others are
+deleted. Labels and annotations identify a record, never its name (docs/history.md, "History").
 """
 
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
 
-from tapp.declared.claims_and_service import (
-    NOT_RECORDED,
-    ClaimsAndService,
-    parts_of,
-    recorded_parts,
-)
+from tapp.declared.claims_and_service import NOT_RECORDED, ClaimsAndService, parts_of
 from tapp.declared.model import ParentMeta
 from tapp.declared.templates import Template
 from tapp.declared.values import NO_VALUES, KeptValues
 from tapp.kube.limits import length_in_go
 from tapp.kube.objects import RevisionObject
-from tapp.storage.records import (
-    Content,
-    Contents,
-    HistoryEntry,
-    NamedContent,
-    content_name,
-    read_entry,
-)
+from tapp.storage.records import Record, Records
 from tapp.world import World
 
 # Most bytes of a recorded template as JSON. Metacontroller writes a copy of the record into one of
@@ -102,7 +100,11 @@ def unchanged_history(world: World) -> HistoryPlan:
 
 
 def plan_history(
-    world: World, running: Iterable[Template], in_use: Container[str], most_bytes: int
+    world: World,
+    records: Records,
+    running: Iterable[Template],
+    in_use: Container[str],
+    most_bytes: int,
 ) -> HistoryPlan:
     """Decides which ControllerRevisions of a TApp are created, kept and deleted.
 
@@ -110,45 +112,25 @@ def plan_history(
 
     Args:
         world: the TApp with its children.
+        records: the records of the TApp.
         running: the usable templates of the instances below `replicas`.
-        in_use: the revisions at which a partition keeps instances, as `content_name` names them.
+        in_use: the contents at which a partition keeps instances.
         most_bytes: approximate limit of the bytes to create in this sync; at least one
             ControllerRevision is created.
     """
-    observed = world.revisions
     if not world.declared.revisions:
         return unchanged_history(world)
-    plan = HistoryPlan()
-    records, being_deleted, highest = list[HistoryEntry](), set[NamedContent](), 0
-    for name in sorted(observed):
-        record = read_entry(observed[name])
-        if record is not None:
-            highest = max(highest, record.number)
-        if record is None:
-            # Leaving out an object that cannot be read would delete it.
-            plan.keep.append(observed[name])
-        elif observed[name].metadata.deletion_timestamp is not None:
-            # A record that is being deleted stays in the response until it is gone.
-            plan.keep.append(observed[name])
-            being_deleted.add(record.named_content)
-        else:
-            records.append(record)
     limit = world.tapp.spec.revision_history_limit
     used = {item.name for item in running if not item.obstacle} if limit else set()
-    records_by_template = _newest_first(records)
-    contents = Contents(world)
-    kept = _kept(records_by_template, world, contents, in_use)
-    for record in records:
-        (plan.keep if record.name in kept else plan.delete).append(observed[record.name])
-    # A stale cache may show two records with the same number. Neither is the newest one then.
-    newest = {
-        one.named_content
-        for one, *more in records_by_template.values()
-        if not more or more[0].number < one.number
-    }
-    wanted = _Wanted(world, contents, records_by_template, in_use, parts_of(world.tapp.spec))
-    created = _missing(wanted, used, newest | being_deleted, highest)
-    for new in created:
+    kept = _kept(world, records, in_use)
+    decided = {record.name for record in records.all if not record.is_being_deleted}
+    # Leaving out an object deletes it. So the response has all ControllerRevisions that cannot be
+    # read, and those that are being deleted until they are gone.
+    others = sorted(world.revisions.keys() - decided)
+    plan = HistoryPlan([world.revisions[name] for name in others])
+    for name in sorted(decided):
+        (plan.keep if name in kept else plan.delete).append(world.revisions[name])
+    for new in _new_records(world, records, used, in_use):
         if plan.create and plan.bytes >= most_bytes:
             plan.waits = True
             break
@@ -157,34 +139,27 @@ def plan_history(
     return plan
 
 
-def _kept(
-    records_by_template: Mapping[str, list[HistoryEntry]],
-    world: World,
-    contents: Contents,
-    in_use: Container[str],
-) -> set[str]:
-    """Returns the names of the ControllerRevisions that stay; the module's docstring lists them.
+def _kept(world: World, records: Records, in_use: Container[str]) -> set[str]:
+    """Returns the names of the records that stay; the module's docstring lists them.
 
-    Args:
-        records_by_template: template name -> its ControllerRevisions, newest first.
-        world: the TApp with its children.
-        contents: the current revision and values of each template.
-        in_use: the revisions at which a partition keeps instances, as `content_name` names them.
+    Records that are being deleted are left out. `in_use` are the contents at which a partition
+    keeps instances.
     """
     limit, spec = world.tapp.spec.revision_history_limit, world.tapp.spec
     # With `revisionHistoryLimit: 0` no record is created, and existing records are deleted.
     if not limit:
         return set()
-    kept, others = set[str](), list[HistoryEntry]()
-    for name, ones in records_by_template.items():
-        wanted = contents.of(name)
-        live = [record for record in ones if record.content == wanted]
-        superseded = [record for record in ones if record.content != wanted]
+    kept, others = set[str](), list[Record]()
+    for name, of_template in records.by_template.items():
+        current = records.current.get(name)
+        superseded = [record for record in of_template.values() if record.content != current]
+        if current in of_template:
+            kept.add(of_template[current].name)
+        # A rollback needs the newest older record, so the limit does not count it.
         if superseded and spec.find_template(name) is not None:
             kept.add(superseded.pop(0).name)
-        kept.update(record.name for record in live)
         for record in superseded:
-            if content_name(record.content) in in_use:
+            if record.content in in_use:
                 kept.add(record.name)
             else:
                 others.append(record)
@@ -192,86 +167,65 @@ def _kept(
     return kept.union([record.name for record in others[:limit]])
 
 
-def _newest_first(records: list[HistoryEntry]) -> dict[str, list[HistoryEntry]]:
-    """Returns template name -> ControllerRevisions of the template, newest first.
-
-    If several of them have the same revision and values, only the newest is included.
-    """
-    found: dict[str, dict[Content, HistoryEntry]] = {}
-    for record in sorted(records, reverse=True):
-        found.setdefault(record.template, {}).setdefault(record.content, record)
-    return {name: list(ones.values()) for name, ones in found.items()}
-
-
-@dataclass(frozen=True)
-class _Wanted:
-    """Finds the Service name and the claim templates that a ControllerRevision should have.
-
-    `now` are those of the current spec. The other fields are those of `_kept`.
-    """
-
-    world: World
-    contents: Contents
-    records_by_template: Mapping[str, list[HistoryEntry]]
-    in_use: Container[str]
-    now: ClaimsAndService
-
-    def other_parts(self, what: NamedContent) -> tuple[ClaimsAndService, bool]:
-        """Returns the Service name and claim templates that a ControllerRevision should have.
-
-        The second value is True if the existing ControllerRevision has other ones, so that a new
-        one is needed. The existing one stays as it is in two cases: a partition keeps instances at
-        its revision, or the current claim templates are nested too deeply to be stored. `what` is
-        the name of a template with its revision and the digest of its values.
-        """
-        name, content = what
-        record = next(
-            (each for each in self.records_by_template.get(name, ()) if each.content == content),
-            None,
-        )
-        data = b"" if record is None else bytes(self.world.revisions[record.name].data)
-        recorded, now = recorded_parts(data), self.now
-        if record is not None and (now == NOT_RECORDED or content_name(content) in self.in_use):
-            return recorded, False
-        return now, recorded.differs_from(now)
-
-
-def _missing(
-    wanted: _Wanted, used: Iterable[str], known: set[NamedContent], highest: int
+def _new_records(
+    world: World, records: Records, used: Iterable[str], in_use: Container[str]
 ) -> Iterator[NewRecord]:
-    """Yields the ControllerRevisions to create, one for each used template that needs one.
-
-    A template needs none if its newest ControllerRevision has the current template, values, Service
-    name and claim templates. After a rollback, an older ControllerRevision has them. It is deleted
-    only when a later sync observes the new one, so that the history includes the running revision
-    at any time.
+    """Yields the records to create, one for each used template that needs one.
 
     Args:
-        wanted: the Service name and claim templates that each ControllerRevision should have.
+        world: the TApp with its children.
+        records: the records of the TApp.
         used: names of the templates that instances run.
-        known: name, revision and values of each template's newest ControllerRevision, and of those
-            that are being deleted.
-        highest: the highest number of a ControllerRevision in the history.
+        in_use: the contents at which a partition keeps instances.
     """
-    world = wanted.world
+    spec = world.tapp.spec
+    spec_parts = parts_of(spec)
+    number = max((record.number for record in records.all), default=0) + 1
+    being_deleted = {
+        (record.template, record.content) for record in records.all if record.is_being_deleted
+    }
     for name in sorted(used):
-        content = wanted.contents.of(name)
-        if content is None:
+        template, content = world.templates.named(name), records.current.get(name)
+        body = spec.find_template(name)
+        if not isinstance(template, Template) or content is None or body is None:
             continue
-        other_parts, differs = wanted.other_parts((name, content))
-        if (name, content) in known and not differs:
+        of_template = records.by_template.get(name, {})
+        record = of_template.get(content)
+        parts = _parts_to_record(record, spec_parts, in_use)
+        is_outdated = record is not None and record.other_parts.differs_from(parts)
+        # A stale cache may show two records with the same number. Neither is the newest one then.
+        is_newest = record is not None and all(
+            each.number < record.number for each in of_template.values() if each is not record
+        )
+        # A record that is being deleted is created again when it is gone.
+        if (is_newest or (name, content) in being_deleted) and not is_outdated:
             continue
-        revision, values = content[0], world.templates.values_of(name)
-        own = record_name(world.tapp.metadata, name, revision, highest + 1, values.digest)
-        body = world.tapp.spec.find_template(name)
+        values = world.templates.values_of(name)
+        own = record_name(world.tapp.metadata, name, template.revision, number, values.digest)
         # The name is taken by a record that is not readable, or the template is too large.
-        if own in world.revisions or body is None or (length := length_in_go(body)) > LONGEST:
+        if own in world.revisions or (length := length_in_go(body)) > LONGEST:
             continue
-        highest += 1
-        whole = length_in_go({"": body, **other_parts.as_kept})
+        whole = length_in_go({"": body, **parts.as_kept})
         # The record then has the template and its values, but not the claim templates.
         if whole > LONGEST:
-            whole, other_parts = length, NOT_RECORDED
-        yield NewRecord(
-            own, highest, name, revision, body, values, other_parts, whole + values.size
-        )
+            whole, parts = length, NOT_RECORDED
+        size = whole + values.size
+        yield NewRecord(own, number, name, template.revision, body, values, parts, size)
+        number += 1
+
+
+def _parts_to_record(
+    record: Record | None, spec_parts: ClaimsAndService, in_use: Container[str]
+) -> ClaimsAndService:
+    """Returns the claim templates and Service name that the record of a content should have.
+
+    Args:
+        record: the newest record of the content; None if there is none.
+        spec_parts: those of the spec; `NOT_RECORDED` if they are nested too deeply to be stored.
+        in_use: the contents at which a partition keeps instances.
+    """
+    # The next pod of an instance that a partition keeps at this content has to be like the pod
+    # before. So the recorded claim templates stay, also in a new record after a rollback.
+    if record is not None and (spec_parts == NOT_RECORDED or record.content in in_use):
+        return record.other_parts
+    return spec_parts

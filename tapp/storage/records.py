@@ -1,24 +1,32 @@
-"""Reads a TApp's ControllerRevisions: the templates of earlier revisions, with their values.
+"""The records of a TApp: its ControllerRevisions, with the templates of earlier revisions.
 
-A record contains a template, the values that it reads, the Service name and the claim templates.
-Its *content* is identified by the template's revision and, if the template reads values, their
-digest (`content_name`). `history.py` decides which records are kept, created and deleted.
+Entry point: `Records`, which reads all records once in a sync. A record has a template, the values
+that the template reads, the claim templates and `spec.serviceName`. `history.py` decides which
+records are created, kept and deleted.
+
+A record is identified by the name of its template and by its *content*:
+
+    content = hash of the template, or
+              hash of the template + "-" + digest of the values, if the template reads values
+
+The content is computed once, when the record is read. All comparisons of records use it, and so do
+the partition, `status.kept` and the plugin. Pods have the first part of it in a label.
+
+The claim templates and `spec.serviceName` are recorded, but are not part of the content: a change
+of them alone begins no rollout (docs/partition.md), and no label of a pod shows them. So the
+history has one record of each content, with the newest of them.
 """
 
 from collections.abc import Iterable
 from itertools import chain, islice
 from typing import Final, NamedTuple
 
+from tapp.declared.claims_and_service import ClaimsAndService, recorded_parts
 from tapp.declared.lookup import FilledTemplates, Templates
 from tapp.declared.templates import Template
 from tapp.kube.objects import RevisionObject
 from tapp.pod.pod import Pod
 from tapp.world import World
-
-# A template's revision and the digest of its values; the digest is empty if it reads none.
-Content = tuple[str, str]
-# A template's name and its content.
-NamedContent = tuple[str, Content]
 
 # Records that are compared with a pod, the likeliest first; a TApp may have any number of records.
 _MOST_TRIED: Final = 10
@@ -26,32 +34,47 @@ _MOST_TRIED: Final = 10
 _MOST_FILLED: Final = 3
 
 
-class HistoryEntry(NamedTuple):
-    """The facts about a ControllerRevision that this service has written, without its template.
+class Record(NamedTuple):
+    """A ControllerRevision that this service has written.
 
-    They are its number, its name, the name and the revision of its template, and the digest of its
-    values. Entries compare by number, so the newest entry is the largest.
+    Records compare by number, so the newest record is the largest.
     """
 
-    number: int
-    name: str
-    template: str
-    revision: str
-    values: str
+    number: int  # Its number in the TApp's history.
+    name: str  # Name of the ControllerRevision.
+    template: str  # Name of its template.
+    content: str  # Identity of its template and values, as `content_name` returns it.
+    revision: str  # Hash of its template, which pods have in a label.
+    observed: RevisionObject  # The ControllerRevision itself.
 
     @property
-    def named_content(self) -> NamedContent:
-        """The name of the template, with its revision and the digest of its values."""
-        return self.template, self.content
+    def is_being_deleted(self) -> bool:
+        """True if the ControllerRevision has a deletion timestamp."""
+        return self.observed.metadata.deletion_timestamp is not None
 
     @property
-    def content(self) -> Content:
-        """The revision of the template and the digest of its values; empty if it reads none."""
-        return self.revision, self.values
+    def data(self) -> bytes:
+        """The JSON of the ControllerRevision's `data`."""
+        return bytes(self.observed.data)
+
+    @property
+    def other_parts(self) -> ClaimsAndService:
+        """The recorded claim templates and Service name."""
+        return recorded_parts(self.data)
 
 
-def read_entry(revision: RevisionObject) -> HistoryEntry | None:
-    """Returns number, name, template and revision of a ControllerRevision.
+def content_name(revision: str, values: str) -> str:
+    """Returns the content of a record, such as `v1-0a1b`, or `v1-0a1b-2c3d` with values.
+
+    Args:
+        revision: the hash of the template.
+        values: the digest of the values that the template reads; empty if it reads none.
+    """
+    return f"{revision}-{values}" if values else revision
+
+
+def read_record(revision: RevisionObject) -> Record | None:
+    """Returns the record that a ControllerRevision is.
 
     Returns None if this service did not write it, or if its label or annotations are missing.
     """
@@ -61,94 +84,68 @@ def read_entry(revision: RevisionObject) -> HistoryEntry | None:
     if not label or not template or revision.revision is None:
         return None
     values = (meta.annotations and meta.annotations.values) or ""
-    return HistoryEntry(revision.revision, meta.name, template, label, values)
-
-
-def content_name(content: Content) -> str:
-    """Returns a name for the revision of a template and its values, for the status and messages.
-
-    The name is the revision, such as `v1-0a1b`, and the digest of the values if the template reads
-    any, such as `v1-0a1b-2c3d`.
-    """
-    return "-".join(filter(None, content))
-
-
-class Contents:
-    """The current *content* of each template in the spec: its revision and the digest of its
-    values.
-
-    The newest ControllerRevision may contain the values of further instances, which ran the
-    template earlier. If it fills in the template for all current instances exactly like the spec,
-    its content is used. Otherwise a change of the further instances' values would start a new
-    revision.
-    """
-
-    def __init__(self, world: World) -> None:
-        """Finds the newest ControllerRevision of each template.
-
-        ControllerRevisions that are being deleted do not count.
-        """
-        self._templates = world.templates
-        self._newest: dict[str, tuple[HistoryEntry, RevisionObject]] = {}
-        for found in world.revisions.values():
-            record = read_entry(found)
-            if record is None or found.metadata.deletion_timestamp is not None:
-                continue
-            if record.template not in self._newest or self._newest[record.template][0] < record:
-                self._newest[record.template] = record, found
-
-    def of(self, name: str) -> Content | None:
-        """Returns the current revision of a template with the digest of its values.
-
-        Returns None if the template does not exist or cannot be used. `name` is the name of the
-        template.
-        """
-        template = self._templates.named(name)
-        if not isinstance(template, Template):
-            return None
-        content = template.revision, self._templates.values_of(name).digest
-        # Further values in the newest record must not make a new content (class docstring).
-        record, found = self._newest.get(name, (None, None))
-        if record is None or found is None or record.content == content:
-            return content
-        alike = record.revision == template.revision and self._templates.filled_alike(
-            name, bytes(found.data)
-        )
-        return record.content if alike else content
+    content = content_name(label, values)
+    return Record(revision.revision, meta.name, template, content, label, revision)
 
 
 class Records:
-    """The templates of earlier revisions, from the ControllerRevisions of a TApp.
+    """The records of a TApp, and the current content of each template in the spec.
 
-    A ControllerRevision is found by `content_name`, the name of its revision and values. It is
-    decoded on first use, and at most once in a sync. It counts as missing if its template is too
-    large to be filled in for all instances.
+    The `data` of a record is decoded when its template is first used, and at most once in a sync. A
+    record counts as missing if its template is too large to be filled in for all instances.
     """
 
     def __init__(self, world: World) -> None:
-        """Sorts the ControllerRevisions by age, without decoding them."""
+        """Reads all records, without decoding their `data`."""
         self._templates = world.templates
         self._lookups: dict[tuple[str, str], Templates | None] = {}
         self._filled: dict[tuple[str, str], FilledTemplates] = {}
-        self._objects: dict[str, RevisionObject] = {}
-        self._of_revision: dict[str, list[str]] = {}
         self._known: dict[str, str] = {}
-        pairs = [(read_entry(found), found) for found in world.revisions.values()]
-        records = [(record, found) for record, found in pairs if record is not None]
-        for record, found in sorted(records, key=lambda pair: pair[0], reverse=True):
-            name = content_name(record.content)
-            if name not in self._objects:
-                self._objects[name] = found
-                self._of_revision.setdefault(record.revision, []).append(name)
+        read = (read_record(found) for found in world.revisions.values())
+        # All records, newest first. ControllerRevisions that this service did not write are left
+        # out.
+        self.all = sorted((record for record in read if record is not None), reverse=True)
+        # Content -> the newest record of it. A record that is being deleted can still be read.
+        self._by_content: dict[str, Record] = {}
+        self._of_revision: dict[str, list[str]] = {}  # Hash of a template -> contents with it.
+        # Template name -> content -> the newest record of it, newest first. Records that are being
+        # deleted are left out.
+        self.by_template: dict[str, dict[str, Record]] = {}
+        for record in self.all:
+            if record.content not in self._by_content:
+                self._by_content[record.content] = record
+                self._of_revision.setdefault(record.revision, []).append(record.content)
+            if not record.is_being_deleted:
+                of_template = self.by_template.setdefault(record.template, {})
+                of_template.setdefault(record.content, record)
+        # Name of a template in the spec -> its current content. Unusable templates are left out.
+        self.current = {
+            name: self._content_of(name, template)
+            for name, template in world.templates.by_name.items()
+            if isinstance(template, Template)
+        }
+
+    def _content_of(self, name: str, template: Template) -> str:
+        """Returns the content of a template of the spec, with its values.
+
+        The newest record may have values of further instances, which ran the template earlier. If
+        it fills in the template for all current instances exactly like the spec, the result is the
+        content of that record. Otherwise an instance that leaves the template would make a new
+        content, and so would begin a rollout.
+        """
+        content = content_name(template.revision, self._templates.values_of(name).digest)
+        newest = next(iter(self.by_template.get(name, {}).values()), None)
+        if newest is None or content == newest.content or template.revision != newest.revision:
+            return content
+        return newest.content if self._templates.filled_alike(name, newest.data) else content
 
     def newest_of(self, revisions: Iterable[str]) -> str:
-        """Returns the name (`content_name`) of the newest ControllerRevision with such a revision.
+        """Returns the content of the newest record whose template has one of these hashes.
 
-        Returns an empty string if the history has none of the given revisions.
+        Returns an empty string if the history has none of them.
         """
         wanted = set(revisions)
-        names = {name for each in wanted for name in self._of_revision.get(each, ())}
-        return next((name for name in self._objects if name in names), "")
+        return next((record.content for record in self.all if record.revision in wanted), "")
 
     def templates_of(self, content: str, name: str) -> Templates | None:
         """Returns the spec of a ControllerRevision, in which all instances run one template.
@@ -156,14 +153,14 @@ class Records:
         Returns None if there is no such ControllerRevision, or if it cannot be read.
 
         Args:
-            content: the name of its revision and values (`content_name`).
+            content: the content of the record.
             name: the name that the template has in the result; it may have had another name then.
         """
         key = content, name
         if key not in self._lookups:
-            record = self._objects.get(content)
+            record = self._by_content.get(content)
             self._lookups[key] = (
-                None if record is None else self._templates.recorded(name, bytes(record.data))
+                None if record is None else self._templates.recorded(name, record.data)
             )
         return self._lookups[key]
 
@@ -174,7 +171,7 @@ class Records:
         for the instance.
 
         Args:
-            content: the name of its revision and values (`content_name`).
+            content: the content of the record.
             instance: the number of the instance.
             name: the template's current name.
         """
@@ -185,18 +182,18 @@ class Records:
         return found if isinstance(found, Template) else None
 
     def of_pod(self, pod: Pod, instance: int, template: str, likely: Iterable[str]) -> str:
-        """Returns the ControllerRevision that has the template from which a pod was created.
+        """Returns the content of the record that has the template from which a pod was created.
 
-        The result is the name of its revision and values (`content_name`). Returns an empty string
-        if no ControllerRevision fits.
+        Returns an empty string if no record fits.
 
         Args:
             pod: the pod.
             instance: the number of its instance.
             template: the current name of the instance's template.
-            likely: names of the ControllerRevisions to compare first.
+            likely: the contents to compare first.
         """
-        # A pod whose template has placeholders also has the revision of the template as written.
+        # If a template has placeholders, each instance has its own filled-in template. Its pod has
+        # the hash of that one and, in an annotation, the hash of the template as written.
         revision, written = pod.spec.template_hash or "", pod.spec.written
         known = None if written else self._known.get(revision)
         if known is None:
@@ -204,7 +201,7 @@ class Records:
             # If `resources: Ignore` was set or removed since, the same template has another
             # revision now. Only a template without placeholders is worth comparing with all
             # records, because the result serves all instances.
-            others = () if written else self._objects
+            others = () if written else self._by_content
             first = (islice(names, _MOST_TRIED) for names in (likely, named, others))
             most = _MOST_FILLED if written else _MOST_TRIED
             tried = islice(dict.fromkeys(chain.from_iterable(first)), most)
@@ -219,7 +216,7 @@ class Records:
         """Returns True if the template of a ControllerRevision has this revision for an instance.
 
         Args:
-            content: the name of its revision and values (`content_name`).
+            content: the content of the record.
             instance: the number of the instance.
             name: the template's current name.
             revision: the revision, with or without the resources of running containers.
