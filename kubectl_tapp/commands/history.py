@@ -53,7 +53,7 @@ def history(
     elif found:
         _table(session, found)
     else:
-        session.say(_no_history_message(observed))
+        session.say(no_history_message(observed))
 
 
 def _table(session: Session, found: "list[HistoryEntry]") -> None:
@@ -86,7 +86,8 @@ def _show(session: Session, entry: "HistoryEntry", output: Format | None) -> Non
     session.say(formatted(entry.body, Format.YAML))
 
 
-def _no_history_message(observed: "Observed") -> str:
+def no_history_message(observed: "Observed") -> str:
+    """Returns why a TApp has no history; the caller has checked that it has none."""
     if (observed.tapp.get("spec") or {}).get("revisionHistoryLimit") == 0:
         return f"{observed.name} keeps no history: its spec.revisionHistoryLimit is 0"
     declared = (observed.controller or {}).get("spec", {}).get("childResources")

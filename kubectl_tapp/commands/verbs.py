@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kubectl_tapp.base.arguments import read_images, read_partition, read_replicas, read_values
-from kubectl_tapp.base.errors import UsageError
+from kubectl_tapp.base.errors import CommandError, UsageError
 from kubectl_tapp.base.hints import tapp_command
 from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.commands.canary_budget import copy_hint, with_canary_budget
 from kubectl_tapp.commands.complete import templates
-from kubectl_tapp.commands.history import history
+from kubectl_tapp.commands.history import history, no_history_message
 from kubectl_tapp.commands.hold import hold, release
 from kubectl_tapp.commands.options import Ids, Name, Output, option, register
 from kubectl_tapp.commands.restart import restart
@@ -269,6 +269,8 @@ def rollback(
     from kubectl_tapp.edit import revisions  # noqa: PLC0415 - it costs start time
 
     history = revisions.history_of(verb.seen)
+    if not history:
+        raise CommandError(no_history_message(verb.seen))
     ends = f"{tapp_command(verb.tapp, 'abort')} or {tapp_command(verb.tapp, 'promote')}"
     entry = revisions.rollback_target(
         history, verb.spec, to, template, with_values=with_values, ends=ends

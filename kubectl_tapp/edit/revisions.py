@@ -303,6 +303,10 @@ def rollback_target(  # noqa: PLR0913 - what a person says of a revision
     earlier = [x for x in own if not x.current or (with_values and not x.same_values)]
     if not earlier:
         message = f"there is no earlier revision of template {name!r} to roll back to"
+        with_other_values = [each for each in own if not each.same_values]
+        if with_other_values:
+            only_values = f"revision {with_other_values[-1].number} differs only in values"
+            raise CommandError(f"{message}; {only_values}, which --with-values restores")
         hint = (
             f"; a canary ends by {ends}, and --template {spec.default_name} goes back with the "
             "others"

@@ -188,3 +188,10 @@ def test_missing_history_is_reported(spec: dict[str, int], message: str) -> None
     said = kubectl_tapp(running(**spec), "history", "web")
     assert said.code == 0
     assert said.lines == [message]
+
+
+@pytest.mark.parametrize("to", [(), ("--to", "1")])
+def test_rollback_without_a_history_says_why_there_is_none(to: tuple[str, ...]) -> None:
+    said = kubectl_tapp(running(revisionHistoryLimit=0), "rollback", "web", *to, "-y")
+    assert said.code == 1
+    assert said.err == "error: web keeps no history: its spec.revisionHistoryLimit is 0\n"

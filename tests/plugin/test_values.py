@@ -143,7 +143,7 @@ def test_edit_of_only_values_is_in_the_history_and_can_be_rolled_back() -> None:
     assert history[-1].endswith("kubectl tapp set value web 1,3 a=b")
     assert [line.startswith("*") for line in history[1:]] == [False, True]
     none = kubectl_tapp(web, "rollback", "web", "-y")
-    assert "there is no earlier revision" in none.err
+    assert "revision 1 differs only in values, which --with-values restores" in none.err
     said = kubectl_tapp(web, "rollback", "web", "--with-values", "-y", "--wait")
     assert (said.code, spec_of(web)["values"]) == (0, {"1": {"other": "kept"}})
 
