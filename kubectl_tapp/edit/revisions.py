@@ -148,13 +148,24 @@ def _previous_revisions(records: list[tuple[int, Document]]) -> dict[int, _Previ
                 found[number] = _Previous(before, f"{text} not kept")
             else:
                 found[number] = _Previous(before)
-            cause = record["metadata"]["annotations"].get(CHANGE_CAUSE) or ""
-            if cause.startswith(_ROLLBACK):
+            if _is_from_rollback(record):
                 moved.append(record)
     return found
 
 
 _ROLLBACK = "kubectl tapp rollback "
+
+
+def _is_from_rollback(record: Document) -> bool:
+    """Returns True if a rollback has given a ControllerRevision its number, as its cause says.
+
+    The cause has to name the hash of the record. An edit without the plugin leaves the cause of an
+    earlier rollback on the TApp, and so on the record of the edit.
+    """
+    metadata = record["metadata"]
+    cause = metadata["annotations"].get(CHANGE_CAUSE) or ""
+    restored = f"--to {metadata['labels'][TEMPLATE_HASH][:SHORT_HASH]}"
+    return cause.startswith(_ROLLBACK) and restored in cause
 
 
 def history_of(observed: Observed) -> list[HistoryEntry]:

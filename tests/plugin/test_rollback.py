@@ -75,6 +75,33 @@ def test_rollback_restores_the_previous_revision_as_the_newest(web: StandIn) -> 
     assert found[-1]["changeCause"] == f"kubectl tapp rollback web --to {short}"
 
 
+def test_history_claims_no_previous_image_from_an_edit_with_a_stale_rollback_cause(
+    web: StandIn,
+) -> None:
+    """An edit without the plugin leaves the cause of the rollback before it on the TApp.
+
+    The record of this edit must not count as one that a rollback has moved. Otherwise the history
+    would say that revision 2 has changed nginx:5, which came later, to nginx:2.
+    """
+    kubectl_tapp(web, "rollback", "web", "--to", "1", "-y", "--wait")
+    web.world.patch("tapps", "web", {"spec": {"template": template("nginx:5")}})
+    web.world.settle()
+    kubectl_tapp(web, "rollback", "web", "--to", "4", "-y", "--wait")
+    web.world.settle()
+    found = json.loads(kubectl_tapp(web, "history", "web", "-o", "json").out)
+    assert {each["revision"]: images_changed(each) for each in found} == {
+        2: [],  # Revision 1 was moved twice, and a record stands for one missing number only.
+        3: [("nginx:2", "nginx:3")],
+        5: [("nginx:1", "nginx:5")],
+        6: [("nginx:5", "nginx:1")],
+    }
+
+
+def images_changed(entry: dict[str, Any]) -> list[tuple[str, str]]:
+    """Returns the images before and after each change of a revision in the history as JSON."""
+    return [(each["before"], each["after"]) for each in entry["changes"]]
+
+
 def test_rollback_can_be_rolled_back(web: StandIn) -> None:
     for expected in ("nginx:2", "nginx:3", "nginx:2"):
         assert kubectl_tapp(web, "rollback", "web", "-y", "--wait").code == 0
