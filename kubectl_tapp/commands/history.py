@@ -64,7 +64,7 @@ def _table(session: Session, found: "list[HistoryEntry]") -> None:
     keeps = any(each.kept for each in found)
     rows: list[list[str | Text]] = []
     for each in found:
-        mark = Text("*", style="green") if each.current and each.same_values else " "
+        mark = Text("*", style="green") if each.in_effect else " "
         cells = [mark, str(each.number), each.template, each.short_hash, each.created]
         cells += [each.kept] if keeps else []
         rows.append([*cells, each.summary, each.cause])
@@ -77,7 +77,7 @@ def _show(session: Session, entry: "HistoryEntry", output: Format | None) -> Non
     if output is not None:
         session.say(formatted(entry.as_document(), output))
         return
-    now = ", which is there now" if entry.current else ""
+    now = ", which is there now" if entry.in_effect else ""
     session.say(f"Revision {entry.number} of template {entry.template}{now}")
     for title, text in (("hash", entry.hash), ("when", entry.created), ("cause", entry.cause)):
         session.say(f"{title + ':':<8}{text or '-'}")

@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -51,6 +51,8 @@ class HistoryEntry:
     changes: list[Difference] | None
     # a phrase about revisions between both that have been deleted; "" if none is missing
     missing: str = ""
+    # whether the spec has this template and these values now, and no newer revision has them, too
+    in_effect: bool = False
 
     @property
     def summary(self) -> str:
@@ -86,7 +88,7 @@ class HistoryEntry:
             "hash": self.hash,
             "created": self.created,
             "changeCause": self.cause,
-            "current": self.current and self.same_values,
+            "current": self.in_effect,
             "changes": msgspec.to_builtins(self.changes or []),
             "template": self.body,
             **({"kept": self.kept} if self.kept else {}),
@@ -219,7 +221,10 @@ def history_of(observed: Observed) -> list[HistoryEntry]:
             missing=befores[number].missing,
         )
         found.append(entry)
-    return found
+    # Two revisions may have the same values for the current instances. The older one has values of
+    # other instances, or a rollback has just made the newer one.
+    newest = {each.template: each.number for each in found if each.current and each.same_values}
+    return [replace(each, in_effect=newest.get(each.template) == each.number) for each in found]
 
 
 _VALUES = ("values", "defaultValues")

@@ -148,6 +148,22 @@ def test_edit_of_only_values_is_in_the_history_and_can_be_rolled_back() -> None:
     assert (said.code, spec_of(web)["values"]) == (0, {"1": {"other": "kept"}})
 
 
+def test_history_marks_only_the_newest_of_two_revisions_that_fill_in_a_template_alike() -> None:
+    """An instance that leaves a template makes an older revision equal to the newest one.
+
+    The newest revision has a value of instance 0, which does not run the template any more.
+    """
+    web = running(templatePool={"v2": template("nginx:2")})
+    kubectl_tapp(web, "set", "value", "web", "0", "a=b", "-y", "--wait")
+    kubectl_tapp(web, "use", "web", "v2", "0", "-y", "--wait")
+    found = json.loads(kubectl_tapp(web, "history", "web", "-o", "json").out)
+    assert [each["revision"] for each in found if each["current"]] == [2, 3]
+    marked = [line[0] for line in kubectl_tapp(web, "history", "web").lines[1:]]
+    assert marked == [" ", "*", "*"]
+    shown = [kubectl_tapp(web, "history", "web", "--revision", number).lines[0] for number in "12"]
+    assert [line.endswith("which is there now") for line in shown] == [False, True]
+
+
 def test_rollback_keeps_values_that_the_history_lacks() -> None:
     """A rollback `--with-values` keeps the current values if the revision has none.
 
