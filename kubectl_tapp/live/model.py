@@ -32,8 +32,9 @@ from kubectl_tapp.show.offers import without_effect
 from kubectl_tapp.show.reminders import reminders
 from kubectl_tapp.show.status import grouped_changes, headline
 from kubectl_tapp.show.why import explain_instances
+from tapp.decide.kept_instances import label_of
 from tapp.words.groups import grouped
-from tapp.words.ranges import id_list, ranges
+from tapp.words.ranges import id_list, numbers, ranges
 from tapp.words.reasons import Standing
 
 Model = dict[str, Any]
@@ -100,10 +101,10 @@ def model_of(view: Inspection, entries: Iterable[HistoryEntry]) -> Model:
     plan, tapp, spec = view.plan, view.observed.tapp, spec_of(view.observed.tapp)
     known, document = Progress(view), status_document(view)
     kinds = _kinds(view)
-    runs = grouped((row.revision, row.id) for row in view.rows)
     copies, users = canaries.canary_copies(tapp), template_users(spec)
     kept = {id for ids in plan.partition.kept.values() for id in ids} & view.cases.keys()
     stuck, entries = banner(view, known), [*entries]
+    runs = _instances_by_revision(view, entries)
     # The banner names the instances that wait and their reasons already.
     waiting = [] if stuck.sentence else document["waits"]
     waits = [f"{instances_phrase(each['instances'])}: {each['message']}" for each in waiting]
@@ -138,13 +139,35 @@ def model_of(view: Inspection, entries: Iterable[HistoryEntry]) -> Model:
             {
                 "number": each.number, "template": each.template, "hash": each.short_hash,
                 "created": each.created, "cause": each.cause, "changed": each.summary,
-                "current": each.current, "ids": id_list(runs.get(each.hash, [])),
+                "current": each.in_effect, "ids": id_list(runs.get(each.number, [])),
             }
             for each in reversed(entries)
         ],
         "tiles": {each["id"]: {**each, "kind": kinds[each["id"]]}
                   for each in document["instances"]},
     }  # fmt: skip
+
+
+def _instances_by_revision(
+    view: Inspection, entries: list[HistoryEntry]
+) -> Mapping[int, list[int]]:
+    """Returns revision number -> numbers of the instances whose pods were created from it.
+
+    A pod has the hash of its template, without its values. Of several revisions with this hash, a
+    kept instance has the one at which the partition keeps it, and any other instance the newest.
+    `entries` are the revisions in the history, oldest first.
+    """
+    newest = {each.hash: each.number for each in entries}
+    newest_of_template = {(each.template, each.hash): each.number for each in entries}
+    kept = {id: each.number for each in entries for id in numbers(each.kept)}
+    found = list[tuple[int, int]]()
+    for id, case in view.cases.items():
+        pod = case.instance.pod
+        digest = "" if pod is None else label_of(pod) or ""
+        if digest in newest:
+            own = newest_of_template.get((case.instance.template_name, digest), newest[digest])
+            found.append((kept.get(id, own), id))
+    return grouped(found)
 
 
 def _kinds(view: Inspection) -> Mapping[int, str]:

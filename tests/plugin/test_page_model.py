@@ -12,6 +12,7 @@ from kubectl_tapp.decide.progress import Progress
 from kubectl_tapp.edit.revisions import history_of
 from kubectl_tapp.live.banner import banner
 from kubectl_tapp.live.budgets import budget_model
+from kubectl_tapp.live.model import model_of
 from kubectl_tapp.live.steps import next_steps
 from kubectl_tapp.show.offers import without_effect
 from tests.plugin.fake_kubectl import StandIn
@@ -85,6 +86,24 @@ def test_first_revision_cannot_be_rolled_back() -> None:
     vain = without_effect(view, history_of(view.observed))
     assert vain["rollback"] == "there is no earlier revision"
     assert {"image", "replicas", "partition", "budget", "kill"} & vain.keys() == set()
+
+
+def test_history_on_the_page_names_the_instances_of_each_revision_with_placeholders() -> None:
+    """A pod whose template has placeholders has another hash than the revision in the history.
+
+    Revision 3 has the template of revision 2, with another value.
+    """
+
+    def kept(life: Life) -> None:
+        body = template(container={"env": [{"name": "A", "value": "$(tapp.values.a)"}]})
+        life.patch(template=body, defaultValues={"a": "1"})
+        life.patch(defaultValues={"a": "2"}, updateStrategy={"partition": 1})
+
+    view = seen(kept)
+    shown = model_of(view, history_of(view.observed))["history"]
+    assert [(each["number"], each["current"], each["ids"]) for each in shown] == [
+        (3, True, "0-2"), (2, False, "3"), (1, False, ""),
+    ]  # fmt: skip
 
 
 def test_budget_of_a_canary_is_raised_if_only_canaries_wait() -> None:
