@@ -195,7 +195,7 @@ def lines_below_table(view: Inspection) -> list[str]:
             lines.append(f"{instances_phrase(others)}: see {why}")
     refused = [] if going else refused_block(view)
     lines += [*refused, *(f"note: {text}" for text in failing_syncs(view))]
-    return lines if going else lines + next_step_block(view) + reminders_block(view)
+    return lines if going else lines + next_step_block(view) + reminders_block(view, holds=True)
 
 
 def reasons_by_instances(view: Inspection) -> list[tuple[str, list[int]]]:

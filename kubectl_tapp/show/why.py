@@ -135,7 +135,7 @@ def why_lines(view: Inspection, ids: Sequence[int], *, everyone: bool) -> list[s
     result += [f"event: {text}" for text in failing_syncs(view)]
     if not going:
         result += next_step_block(view, without=(Remedy.WHY,))
-    return result if going else result + reminders_block(view)
+    return result if going else result + reminders_block(view, holds=False)
 
 
 def _fine_line(ids: Sequence[int]) -> str:

@@ -27,24 +27,21 @@ from tapp.words.vocabulary import GATES, NODE_LOST
 NONE: Mapping[str, str] = MappingProxyType({})
 # Kubernetes' default of `spec.terminationGracePeriodSeconds`.
 GRACE = float(stored.GRACE)
-# Beginnings of `reason: message` of a pod if its kubelet evicted, preempted or refused the pod, or
-# shut the node down, without the condition DisruptionTarget (Kubernetes before 1.26).
+# Beginnings of `reason: message` of a pod if its kubelet evicted or preempted the pod, or shut the
+# node down, without the condition DisruptionTarget (Kubernetes before 1.26).
 _DISRUPTED = (
     "Evicted: The node was low on resource",
     "Preempting",
     "Terminated: Pod was terminated in response to imminent node shutdown",
     "NodeShutdown",
     "Shutdown",
-    # The kubelet admits all pods of its node again after a restart, and may refuse a pod that has
-    # run there (pkg/kubelet/lifecycle/predicate.go and pkg/kubelet/cm). The status may still show
-    # the containers of that run.
-    "NodeAffinity",
-    "NodeName",
-    "NodePorts",
-    "OutOf",
-    "PodOS",
-    "TopologyAffinityError",
-    "UnexpectedAdmissionError",
+)
+# Beginnings of `reason` if the kubelet refused a pod (pkg/kubelet/lifecycle/predicate.go and
+# pkg/kubelet/cm). After a restart the kubelet admits all pods of its node again, and may refuse a
+# pod that has run there. The status may still show the containers of that run.
+_REFUSED = (
+    *("NodeAffinity", "NodeName", "NodePorts", "OutOf", "PodOS"),
+    *("TopologyAffinityError", "UnexpectedAdmissionError"),
 )
 
 
@@ -359,8 +356,12 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
         condition = self.conditions.get("DisruptionTarget")
         if condition is not None and condition.status == "True":
             return condition.reason or "DisruptionTarget"
-        # Without a node there was no kubelet, so somebody else wrote the reason.
-        return self.reason if self.node and self.message.startswith(_DISRUPTED) else ""
+        if self.message.startswith(_DISRUPTED):
+            return self.reason
+        # `refused_by_kubelet` covers pods that never ran. Without a node there was no kubelet, so
+        # somebody else wrote the reason.
+        has_run = bool(self.node) and not self.refused_by_kubelet
+        return self.reason if has_run and self.reason.startswith(_REFUSED) else ""
 
     @property
     def completed(self) -> bool:

@@ -38,6 +38,32 @@ def test_status_does_not_offer_a_rollback_without_an_earlier_revision() -> None:
     assert "rollback" not in text
 
 
+FORGOTTEN = {
+    "pause": (["pause"], "paused: no update waits now; `kubectl tapp resume web -n default` lets"),
+    "stop": (["kill", "1"], "stopped: instance 1 is stopped; `kubectl tapp start web 1 -n"),
+    "hold": (["hold", "2", "--reason", "x"], "`kubectl tapp release web 2 -n default`"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", FORGOTTEN)
+def test_commands_remind_of_what_somebody_has_stopped_although_nothing_waits(
+    life: Life, case: str
+) -> None:
+    """A pause, a stopped instance or a hold is easily forgotten, because the TApp is Ready."""
+    (verb, *more), message = FORGOTTEN[case]
+    cluster = StandIn(life.world)
+    assert kubectl_tapp(cluster, verb, "web", *more, "-y").code == 0
+    life.world.settle()
+    for each in ("status", "why"):
+        assert kubectl_tapp(cluster, each, "web").out.count(message) == 1
+    kubectl_tapp(cluster, "resume", "web", "-y")
+    kubectl_tapp(cluster, "start", "web", "1", "-y")
+    kubectl_tapp(cluster, "release", "web", "2", "-y")
+    life.world.settle()
+    for each in ("status", "why"):
+        assert message not in kubectl_tapp(cluster, each, "web").out
+
+
 def test_status_of_a_normal_rollout_has_no_next_step(life: Life) -> None:
     life.begin_patch(template=template("nginx:1.29")).world.run(1)
     assert "next step" not in kubectl_tapp(StandIn(life.world), "status", "web").out
