@@ -62,6 +62,16 @@ def banner(view: Inspection, known: Progress) -> Banner:
     return Banner("; ".join(parts) or short(stuck, _MAX_CHARACTERS), tuple(words) or (stuck,))
 
 
+def instance_banner(view: Inspection, id: int) -> str:
+    """Returns why an instance is blocked and what follows for it, in the page's words; "" if the
+    instance is not blocked.
+    """
+    if view.standings[id].standing is not Standing.BLOCKED:
+        return ""
+    cause, effect = _cause(view, id)
+    return f"{cause}; instance {id} {effect[0]}"
+
+
 _Effect = tuple[str, str]  # The effect on one instance, and on several
 _START, _RUN = ("does not start", "do not start"), ("does not run", "do not run")
 _AVAILABLE = ("is not available", "are not available")

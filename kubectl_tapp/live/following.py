@@ -207,6 +207,7 @@ class FollowedTApp(Follower):
         """
         self._name, self._asked = name, 0.0
         self.view: Inspection | None = None
+        self._history: list[revisions.HistoryEntry] = []
         self._log: dict[str, model.Model] = {}
         super().__init__(session.with_options(namespace=namespace))
 
@@ -291,7 +292,8 @@ class FollowedTApp(Follower):
                 if history[0] != version:
                     unread = REVISIONS in observed.unread
                     history = version, [] if unread else revisions.history_of(observed)
-                found = model.model_of(self.view, history[1])
+                self._history = history[1]
+                found = model.model_of(self.view, self._history)
             for ids, text in model.tile_changes(self.model.get("tiles"), found["tiles"]):
                 self.add_to_timeline(text, ids)
             self.publish(**found, log=self._log, lost="", gone="", now=self.session.now())
@@ -309,7 +311,7 @@ class FollowedTApp(Follower):
         observed = self.view.observed
         with suppress(KubectlError):
             observed = self.session.cluster.with_events(replace(observed, events=[]), about)
-        return model.explanation_of(self.view, id, observed.events)
+        return model.explanation_of(self.view, id, observed.events, self._history)
 
 
 class Followers:

@@ -24,10 +24,11 @@ from kubectl_tapp.decide.progress import Progress
 from kubectl_tapp.edit import canaries
 from kubectl_tapp.edit.edits import spec_of
 from kubectl_tapp.edit.revisions import HistoryEntry
-from kubectl_tapp.live.banner import banner
+from kubectl_tapp.live.banner import banner, instance_banner
 from kubectl_tapp.live.budgets import budget_model
-from kubectl_tapp.live.steps import next_steps
-from kubectl_tapp.show.documents import status_document, why_document
+from kubectl_tapp.live.page_words import in_page_words
+from kubectl_tapp.live.steps import instance_steps, next_steps
+from kubectl_tapp.show.documents import instance_documents, state_document
 from kubectl_tapp.show.offers import without_effect
 from kubectl_tapp.show.reminders import reminders
 from kubectl_tapp.show.status import grouped_changes, headline
@@ -69,7 +70,7 @@ def list_row(tapp: Document) -> Model:
         "ready": str(status.get("ready") or "-"),
         "run": running,
         "updated": min(running, int(status.get("updatedReplicas") or 0)),
-        "waits": "" if well else "; ".join(sentences_of_status(observed)[:2]),
+        "waits": "" if well else in_page_words("; ".join(sentences_of_status(observed)[:2])),
         "strip": strip,
     }
 
@@ -88,7 +89,7 @@ def model_from_status(observed: Observed) -> Model:
         row.id: {"state": row.state, "kind": _kind_from_status(row), "template": row.template}
         for row in rows_of_status(observed)
     }
-    notes = [observed.unread[PODS], *sentences_of_status(observed)]
+    notes = in_page_words([observed.unread[PODS], *sentences_of_status(observed)])
     return {"tiles": tiles, "head": {"replicas": len(tiles), "notes": notes}}
 
 
@@ -99,7 +100,7 @@ def model_of(view: Inspection, entries: Iterable[HistoryEntry]) -> Model:
     `entries` are the revisions of its templates, oldest first.
     """
     plan, tapp, spec = view.plan, view.observed.tapp, spec_of(view.observed.tapp)
-    known, document = Progress(view), status_document(view)
+    known, document = Progress(view), state_document(view)
     kinds = _kinds(view)
     copies, users = canaries.canary_copies(tapp), template_users(spec)
     kept = {id for ids in plan.partition.kept.values() for id in ids} & view.cases.keys()
@@ -114,15 +115,16 @@ def model_of(view: Inspection, entries: Iterable[HistoryEntry]) -> Model:
     vain = without_effect(view, entries)
     return {
         "head": {
-            "headline": headline(view),
-            "line": known.line(None),
-            "stuck": stuck.sentence,
-            "words": stuck.words,
+            # The page has the name of the TApp above the headline.
+            "headline": headline(view).removeprefix(f"{view.namespace}/{view.name}: "),
+            "line": in_page_words(known.line(None)),
+            "stuck": in_page_words(stuck.sentence),
+            "words": in_page_words(stuck.words),
             "next": next_steps(view, vain),
             "paused": known.paused,
             "going": deletion_message(tapp),
             "replicas": spec.replicas,
-            "notes": [each for each in notes if each],
+            "notes": in_page_words([each for each in notes if each]),
         },
         "budget": budget_model(view),
         "vain": vain,
@@ -195,11 +197,17 @@ def _images(template: Document | None) -> dict[str, str]:
     return {str(each.get("name")): str(each.get("image", "")) for each in containers}
 
 
-def explanation_of(view: Inspection, id: int, events: Iterable[Document]) -> Model:
-    """Returns the explanation of one instance: its decision, its containers and its Events.
+def explanation_of(
+    view: Inspection, id: int, events: Iterable[Document], entries: Iterable[HistoryEntry]
+) -> Model:
+    """Returns the explanation of one instance: its decision, containers, Events and next steps.
 
-    `events` are the Events about its pod. If there are none, the warnings of the inspection are
-    used.
+    Args:
+        view: the inspection of the TApp.
+        id: the number of the instance.
+        events: the Events about its pod. If there are none, the warnings of the inspection are
+            used.
+        entries: the revisions of the TApp's templates, oldest first.
     """
     pod = view.pod(id) or {}
     known = (pod.get("status") or {}).get("containerStatuses") or []
@@ -211,12 +219,15 @@ def explanation_of(view: Inspection, id: int, events: Iterable[Document]) -> Mod
         for each in known
         for number in [each.get("restartCount", 0)]
     ]
-    found: Model = why_document(view, [id])["instances"][0]
+    found: Model = instance_documents(view, [id])[0]
     hold = explain_instances(view, [id])[0].hold.removesuffix("; ")
     return found | {
+        "cause": in_page_words(instance_banner(view, id)),
+        "message": in_page_words(found["message"]),
+        "next": instance_steps(view, id, [*entries]),
         # Without a text after "hold: " the verdict has the reason of the hold already.
         "hold": hold.removesuffix("hold: "),
-        "containers": [*containers, *found["containers"]],
+        "containers": in_page_words([*containers, *found["containers"]]),
         "events": [describe(each, view.plan.now) for each in newest(events)] or found["events"],
     }
 

@@ -1,18 +1,21 @@
 """The next steps on the page: advice in the page's words, with the buttons that the advice names.
 
-`next_steps` is the entry point. Each button opens the dialog of a change, with values filled in.
+`next_steps` is the entry point for a TApp, `instance_steps` for one instance. Each button opens the
+dialog of a change, with values filled in.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from kubectl_tapp.decide.budget import limits
 from kubectl_tapp.decide.inspection import Inspection
-from kubectl_tapp.show.next_steps import advice_now, command, texts_of
-from kubectl_tapp.show.offers import held_instances
+from kubectl_tapp.edit.revisions import HistoryEntry
+from kubectl_tapp.live.page_words import label_of
+from kubectl_tapp.show.next_steps import advice_about, advice_now, command, texts_of
+from kubectl_tapp.show.offers import held_instances, without_effect, without_effect_on
 from tapp.decide.rollout import BUDGET_REASONS
 from tapp.words.ranges import ranges
-from tapp.words.remedies import Remedy
+from tapp.words.remedies import Advice, Remedy
 
 _BUTTONS = {
     Remedy.ROLLBACK: "Roll back", Remedy.IMAGE: "Set another image", Remedy.BUDGET: "Raise budget",
@@ -20,6 +23,8 @@ _BUTTONS = {
     Remedy.RELEASE: "Release holds", Remedy.RESTART: "Restart instances",
 }  # fmt: skip
 """The label of each remedy's button; the value of the remedy is the name of the change."""
+_OF_INSTANCES = "restart", "kill", "start", "template", "hold", "release"
+"""The changes of chosen instances, in the order of their buttons."""
 _PLACES = {Remedy.WHY: "choose its tile", Remedy.DESCRIBE: "the timeline below shows them"}
 """The place of the page that stands for a remedy without a change."""
 
@@ -32,24 +37,76 @@ def next_steps(view: Inspection, vain: Mapping[str, str]) -> dict[str, Any]:
     out.
     """
     advice = advice_now(view)
-
-    def word(remedy: Remedy) -> str:
-        if remedy in vain:
-            return ""
-        button = _BUTTONS.get(remedy)
-        return f'"{button}"' if button else _PLACES.get(remedy) or command(view, remedy)
-
-    # The page has no code style within its texts.
-    texts = [text.replace("`", "") for text in texts_of(advice, word)]
-    named = dict.fromkeys(remedy for each in advice for remedy in each.remedies)
     return {
-        "texts": texts,
+        "texts": _texts(advice, lambda remedy: "" if remedy in vain else _word(view, remedy)),
         "buttons": [
             {"change": str(each), "label": _BUTTONS[each], "values": _values(view, each)}
-            for each in named
-            if each in _BUTTONS and each not in vain
+            for each in _named(advice)
+            if each not in vain
         ],
     }
+
+
+def instance_steps(view: Inspection, id: int, entries: Sequence[HistoryEntry]) -> dict[str, Any]:
+    """Returns the advice on one instance for the page, and the buttons of its changes.
+
+    The buttons of the advice come first, then those of all changes of chosen instances. `advised`
+    of a button is True if the advice names it. A button without an effect now has the reason as
+    `vain`, otherwise "" there. `entries` are the revisions of the TApp's templates, oldest first.
+    """
+    advice = advice_about(view, id)
+    vain = {**without_effect(view, entries), **without_effect_on(view, id)}
+    template = view.cases[id].instance.template_name
+    earlier = [each for each in entries if each.template == template and not each.current]
+    if not earlier:
+        vain[Remedy.ROLLBACK] = f"template {template} has no earlier revision"
+    values: dict[str, Mapping[str, str | bool]] = {
+        Remedy.ROLLBACK: {"to": str(earlier[-1].number)} if earlier else {},
+        Remedy.IMAGE: {"template": template},
+        Remedy.BUDGET: _values(view, Remedy.BUDGET),
+        Remedy.RESUME: {},
+        Remedy.ADVANCE: {},
+        **{each: {"ids": str(id)} for each in _OF_INSTANCES},
+    }
+    named = _named(advice)
+
+    def word(remedy: Remedy) -> str:
+        if remedy in vain or remedy is Remedy.WHY:
+            return ""
+        own = remedy in _OF_INSTANCES
+        return f'"{label_of(remedy)}"' if own else _word(view, remedy)
+
+    changes = [(str(each), _BUTTONS[each]) for each in named if each not in _OF_INSTANCES]
+    changes += [(each, label_of(each)) for each in _OF_INSTANCES]
+    return {
+        "texts": _texts(advice, word),
+        "buttons": [
+            {
+                "change": each, "label": label, "values": values[each],
+                "vain": vain.get(each, ""), "advised": each in named,
+            }
+            for each, label in changes
+        ],
+    }  # fmt: skip
+
+
+def _named(advice: Sequence[Advice]) -> list[Remedy]:
+    """Returns the remedies with a button that the advice names, in its order, each once."""
+    named = dict.fromkeys(remedy for each in advice for remedy in each.remedies)
+    return [each for each in named if each in _BUTTONS]
+
+
+def _word(view: Inspection, remedy: Remedy) -> str:
+    """Returns the name of the remedy's button in quotes, or its place on the page, or its
+    command.
+    """
+    button = _BUTTONS.get(remedy)
+    return f'"{button}"' if button else _PLACES.get(remedy) or command(view, remedy)
+
+
+def _texts(advice: Sequence[Advice], word: Callable[[Remedy], str]) -> list[str]:
+    # The page has no code style within its texts.
+    return [text.replace("`", "") for text in texts_of(advice, word)]
 
 
 def _values(view: Inspection, remedy: Remedy) -> dict[str, str | bool]:

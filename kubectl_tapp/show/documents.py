@@ -10,15 +10,20 @@ from hooks.explain import explain
 from kubectl_tapp.decide.events import failing_syncs
 from kubectl_tapp.decide.inspection import Inspection, Row
 from kubectl_tapp.decide.phrases import budget_lines
+from kubectl_tapp.show.next_steps import next_steps_document
 from kubectl_tapp.show.status import reasons_by_instances
 from kubectl_tapp.show.why import explain_instances
+from tapp.words.remedies import Remedy
 from tapp.words.times import written
 
 
 def status_document(view: Inspection) -> dict[str, Any]:
-    """Returns the object that `status -o json` prints: instances, waits, budget, refusals and
-    Events.
-    """
+    """Returns the object that `status -o json` prints: the state of the TApp and the next steps."""
+    return {**state_document(view), "nextSteps": next_steps_document(view)}
+
+
+def state_document(view: Inspection) -> dict[str, Any]:
+    """Returns the state of the TApp: instances, waits, budget, refusals and Events."""
     return {
         **_head(view),
         "instances": [_row(row) for row in view.rows],
@@ -30,10 +35,19 @@ def status_document(view: Inspection) -> dict[str, Any]:
 def why_document(view: Inspection, ids: Iterable[int]) -> dict[str, Any]:
     """Returns the object that `why -o json` prints for the instances `ids`.
 
-    It has the decision about each instance, its containers and its Events, and then the budget of
-    the TApp.
+    It has the explanation of each instance, then the budget of the TApp and the next steps.
     """
-    found = [
+    return {
+        **_head(view),
+        "instances": instance_documents(view, ids),
+        **_tail(view),
+        "nextSteps": next_steps_document(view, without=(Remedy.WHY,)),
+    }
+
+
+def instance_documents(view: Inspection, ids: Iterable[int]) -> list[dict[str, Any]]:
+    """Returns the explanations of the instances `ids`: state, decision, containers and Events."""
+    return [
         {
             **_row(case.row),
             "available": case.available,
@@ -45,7 +59,6 @@ def why_document(view: Inspection, ids: Iterable[int]) -> dict[str, Any]:
         }
         for case in explain_instances(view, ids)
     ]
-    return {**_head(view), "instances": found, **_tail(view)}
 
 
 def _head(view: Inspection) -> dict[str, Any]:

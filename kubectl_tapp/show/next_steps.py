@@ -1,11 +1,12 @@
 """The next steps of a TApp: the advice for everything that keeps it from its spec now.
 
-`advice_now` is the entry point. The texts are those of `tapp.words.advice`; `next_step_lines`
-names commands in them, and the page names its buttons.
+`advice_now` is the entry point. The texts are those of `tapp.words.advice`; `next_step_lines` and
+`next_steps_document` name commands in them, and the page names its buttons.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
+from typing import Any
 
 from kubectl_tapp.base.errors import CommandError
 from kubectl_tapp.base.hints import shell_command
@@ -34,27 +35,53 @@ def advice_now(view: Inspection) -> list[Advice]:
     return [each for each in dict.fromkeys(_all_advice(view)) if each.is_needed]
 
 
+def advice_about(view: Inspection, id: int) -> list[Advice]:
+    """Returns advice on one instance, the most urgent first; empty if nothing is to be done by a
+    person.
+    """
+    if view.observed.tapp["metadata"].get("deletionTimestamp"):
+        return []
+    stands, case = view.standings[id].standing, view.cases[id]
+    found: list[Advice] = []
+    if stands is Standing.BLOCKED:
+        found += [*_trouble(view, [id]), *_decisions(view, [id])]
+    elif stands.waits:
+        found.append(advice_on(case.decision.reason))
+    if case.instance.kept:
+        found.append(advice_for(Type.READY, Reason.REACHED))
+    return [each for each in dict.fromkeys(found) if each.is_needed]
+
+
 def _all_advice(view: Inspection) -> Iterator[Advice]:
     stands = view.standings
     blocked = [id for id, each in stands.items() if each.standing is Standing.BLOCKED]
-    reasons = {id: view.cases[id].decision.reason for id in stands}
-    # A blocked decision has advice of its own, and its pod may run well.
-    troubled = [id for id in blocked if reasons[id].standing is not Standing.BLOCKED]
-    broken = [view.cases[id].instance.pod for id in troubled]
-    if any(pod and not pod.silent and not pod.terminating for pod in broken):
-        yield advice_for(Type.DEGRADED, Reason.BROKEN)
-    if any(pod and pod.silent for pod in broken):
-        yield advice_on(Reason.NODE_SILENT)
+    yield from _trouble(view, blocked)
     yield from (advice_for(each.type, each.reason) for each in view.refused)
-    yield from (advice_on(each) for each in {reasons[id]: None for id in blocked})
+    yield from _decisions(view, blocked)
     if all(each.standing is not Standing.PROGRESSING for each in stands.values()):
-        held = (id for id, each in stands.items() if each.standing.waits)
-        yield from (advice_on(each) for each in {reasons[id]: None for id in held})
+        yield from _decisions(view, [id for id, each in stands.items() if each.standing.waits])
     if view.plan.budgets.strategy.paused:
         yield advice_on(Reason.PAUSED)
     ready = conditions_of(view.plan).ready
     if ready.reason == Reason.REACHED:
         yield advice_for(Type.READY, ready.reason)
+
+
+def _trouble(view: Inspection, blocked: Iterable[int]) -> Iterator[Advice]:
+    """Yields advice on the pods of these blocked instances, if they do not run well."""
+    cases = [view.cases[id] for id in blocked]
+    # A blocked decision has advice of its own, and its pod may run well.
+    troubled = [it for it in cases if it.decision.reason.standing is not Standing.BLOCKED]
+    broken = [each.instance.pod for each in troubled]
+    if any(pod and not pod.silent and not pod.terminating for pod in broken):
+        yield advice_for(Type.DEGRADED, Reason.BROKEN)
+    if any(pod and pod.silent for pod in broken):
+        yield advice_on(Reason.NODE_SILENT)
+
+
+def _decisions(view: Inspection, ids: Iterable[int]) -> Iterator[Advice]:
+    """Yields advice on the decisions about these instances, once for each reason."""
+    yield from (advice_on(each) for each in {view.cases[id].decision.reason: None for id in ids})
 
 
 def next_step_lines(view: Inspection, *, without: Collection[Remedy] = ()) -> list[str]:
@@ -88,12 +115,43 @@ def lines_of(
     needed = [each for each in advice if each.reason not in _BY_A_PERSON]
     if not needed:
         return []
+    return [f"next step: {text}" for text in texts_of(needed, _commands(view, without))]
+
+
+def next_steps_document(
+    view: Inspection, *, without: Collection[Remedy] = ()
+) -> list[dict[str, Any]]:
+    """Returns the advice for `-o json`: an object for each sentence, the most urgent first.
+
+    Each object has the reason, the sentence, and the command that the sentence names, without
+    backquotes; the command is None if the sentence names no command. Advice on a state that a
+    person has chosen is included. Sentences with a remedy of `without`, or with one that has no
+    effect now, are left out.
+    """
+    advice = advice_now(view)
+    if not advice:
+        return []
+    word = _commands(view, without)
+    known: set[str] = set()
+    found = []
+    for each in advice:
+        for sentence, remedy in each.steps(word):
+            if sentence not in known:
+                known.add(sentence)
+                typed = None if remedy is None else command(view, remedy).strip("`")
+                found.append({"reason": each.reason, "sentence": sentence, "command": typed})
+    return found
+
+
+def _commands(view: Inspection, without: Collection[Remedy]) -> Callable[[Remedy], str]:
+    """Returns a function that returns the command of a remedy in backquotes, or "" if the remedy
+    is in `without` or has no effect now.
+    """
     history: list[revisions.HistoryEntry] = []
     with suppress(CommandError):
         history = revisions.history_of(view.observed)
     vain = without_effect(view, history).keys() | {*without}
-    texts = texts_of(needed, lambda remedy: "" if remedy in vain else command(view, remedy))
-    return [f"next step: {text}" for text in texts]
+    return lambda remedy: "" if remedy in vain else command(view, remedy)
 
 
 def texts_of(advice: Iterable[Advice], word: Callable[[Remedy], str]) -> list[str]:

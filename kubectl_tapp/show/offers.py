@@ -10,6 +10,7 @@ from kubectl_tapp.decide.inspection import Inspection
 from kubectl_tapp.edit import canaries
 from kubectl_tapp.edit.edits import spec_of
 from kubectl_tapp.edit.revisions import HistoryEntry
+from tapp.declared.model import TAppSpec
 from tapp.words.vocabulary import HOLD
 
 
@@ -32,13 +33,12 @@ def without_effect(view: Inspection, history: Iterable[HistoryEntry]) -> Mapping
     instances = view.plan.instances
     running = [each.id for each in instances if not each.killed]
     stopped = [each.id for each in instances if each.killed]
-    only = f"the only template is {spec.default_name}"
     no_canary = "" if canaries.candidates(tapp) else "there is no canary"
     earlier = any(not each.current for each in history)
     reasons = {
         "kill": "" if running else "all instances are stopped",
         "start": "" if stopped else "no instance is stopped",
-        "template": "" if len(template_names(spec)) > 1 else only,
+        "template": only_template(spec),
         "advance": "" if strategy.partition else "no partition keeps instances back",
         "pause": "updates are paused already" if strategy.paused else "",
         "resume": "" if strategy.paused else "updates are not paused",
@@ -52,6 +52,39 @@ def without_effect(view: Inspection, history: Iterable[HistoryEntry]) -> Mapping
     if tapp["metadata"].get("deletionTimestamp"):
         reasons = dict.fromkeys((*reasons, *_ALWAYS), "the TApp is being deleted")
     return {name: text for name, text in reasons.items() if text}
+
+
+def without_effect_on(view: Inspection, id: int) -> Mapping[str, str]:
+    """Returns the changes that have no effect on one instance now: name of the change -> the
+    reason.
+
+    Only changes of chosen instances are considered, such as `kill` and `hold`.
+    """
+    spec, instance = spec_of(view.observed.tapp), view.cases[id].instance
+    stopped, no_pod = "", "" if view.pod(id) else f"instance {id} has no pod"
+    if instance.killed:
+        stopped = f"instance {id} is stopped"
+    reasons = {
+        "restart": stopped or no_pod,
+        "kill": stopped,
+        "start": "" if stopped else f"instance {id} is not stopped",
+        "template": only_template(spec),
+        "hold": stopped or no_pod,
+        "release": "" if id in held_instances(view) else f"the pod of instance {id} is not on hold",
+    }
+    if view.observed.tapp["metadata"].get("deletionTimestamp"):
+        reasons = dict.fromkeys(reasons, "the TApp is being deleted")
+    elif id >= spec.replicas:
+        reasons = dict.fromkeys(reasons, f"spec.replicas is {spec.replicas}")
+    return {name: text for name, text in reasons.items() if text}
+
+
+def only_template(spec: TAppSpec) -> str:
+    """Returns why no instance can get another template: there is only one; "" if there are
+    several.
+    """
+    several = len(template_names(spec)) > 1
+    return "" if several else f"the only template is {spec.default_name}"
 
 
 _ALWAYS = ("image", "replicas", "partition", "budget")  # Changes that have an effect at any time

@@ -7,7 +7,8 @@ carries out the plan of a key, once.
 import inspect
 import secrets
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import msgspec
@@ -18,6 +19,7 @@ from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.commands import hold, restart, verbs
 from kubectl_tapp.commands.proposal import Proposal
 from kubectl_tapp.commands.verb_options import Verb
+from kubectl_tapp.live.page_words import in_page_words
 from kubectl_tapp.show.planned import plan_model
 
 _MAX_PLANS = 32  # Number of plans that are remembered; the page has to request an older plan again
@@ -77,14 +79,20 @@ class Changes:
                 function.
         """
         session = self._session.with_options(namespace=namespace)
-        found = Proposal(session, name, OFFERED.get(change, _unknown), _converted(change, values))
+        with _errors_in_page_words():
+            verb, given = OFFERED.get(change, _unknown), _converted(change, values)
+            found = Proposal(session, name, verb, given)
         key = secrets.token_urlsafe(16) if found.can_be_done else ""
         if key:
             self._planned[key] = namespace, name, change, found
             for old in [*self._planned][:-_MAX_PLANS]:
                 self._planned.pop(old, None)
         plan = None if found.forecast is None else plan_model(found.forecast)
-        return {"plan": plan, "text": found.text, "key": key}
+        # The changed fields have the author's own texts.
+        own = {"changes", "pictures"}
+        if plan is not None:
+            plan = {key: each if key in own else in_page_words(each) for key, each in plan.items()}
+        return {"plan": plan, "text": in_page_words(found.text), "key": key}
 
     def do(self, key: str) -> dict[str, Any]:
         """Carries out the plan with this key, and returns the text of its output.
@@ -103,7 +111,8 @@ class Changes:
 
         def run() -> None:
             try:
-                found.do()
+                with _errors_in_page_words():
+                    found.do()
             except CommandError as error:
                 errors.append(error)
             self._add_to_timeline(
@@ -115,7 +124,17 @@ class Changes:
         work.join(_MAX_WAIT)
         if errors:
             raise errors[0]
-        return {"text": found.heard.out.getvalue(), "going": work.is_alive()}
+        return {"text": in_page_words(found.heard.out.getvalue()), "going": work.is_alive()}
+
+
+@contextmanager
+def _errors_in_page_words() -> Iterator[None]:
+    """Lets a CommandError of the block name buttons of the page instead of commands."""
+    try:
+        yield
+    except CommandError as error:
+        error.args = (in_page_words(str(error)), *error.args[1:])
+        raise
 
 
 def _unknown(_verb: Verb) -> None:

@@ -79,11 +79,21 @@ class Advice:
         `word` returns the text for a remedy, such as a command. If it returns an empty string, the
         sentences with this remedy are left out.
         """
-        return [
-            _LINKS.sub(r"\1", _BRACES.sub(lambda found: word(Remedy(found[1])), each))
-            for each in _SENTENCES.split(self.do)
-            if all(word(Remedy(name)) for name in _BRACES.findall(each))
-        ]
+        return [sentence for sentence, _ in self.steps(word)]
+
+    def steps(self, word: Callable[[Remedy], str]) -> list[tuple[str, Remedy | None]]:
+        """Returns the sentences of `sentences`, each with the remedy that it names; None if it
+        names no remedy.
+
+        `word` returns the text for a remedy, as in `sentences`.
+        """
+        found = []
+        for each in _SENTENCES.split(self.do):
+            named = [Remedy(name) for name in _BRACES.findall(each)]
+            if all(word(remedy) for remedy in named):
+                sentence = _BRACES.sub(lambda found: word(Remedy(found[1])), each)
+                found.append((_LINKS.sub(r"\1", sentence), named[0] if named else None))
+        return found
 
 
 _BRACES = re.compile(r"\{(\w+)\}")

@@ -1,5 +1,7 @@
 """Tests the next step that `status`, `why` and `wait` suggest."""
 
+import json
+
 import pytest
 
 from tests.plugin.fake_kubectl import StandIn, kubectl_tapp
@@ -69,3 +71,42 @@ def test_status_of_a_normal_rollout_has_no_next_step(life: Life) -> None:
     assert "next step" not in kubectl_tapp(StandIn(life.world), "status", "web").out
     life.world.settle()
     assert "next step" not in kubectl_tapp(StandIn(life.world), "why", "web").out
+
+
+@pytest.mark.parametrize("verb", ["status", "why"])
+def test_document_has_each_sentence_with_its_command(life: Life, verb: str) -> None:
+    """`-o json` has the advice sentence by sentence, each once, with the command that the sentence
+    quotes; None stands for no command.
+    """
+    stuck_image(life)
+    said = kubectl_tapp(StandIn(life.world), verb, "web", "-o", "json")
+    steps = json.loads(said.out)["nextSteps"]
+    commands = {each["command"]: each for each in steps}
+    undo = commands["kubectl tapp rollback web -n default"]
+    assert undo["reason"] == "InstancesBroken"
+    assert undo["sentence"] == UNDO.removeprefix("next step: ").strip()
+    assert ("kubectl tapp why web -n default" in commands) == (verb != "why")
+    for command, step in commands.items():
+        assert command is None or f"`{command}`" in step["sentence"]
+    assert commands[None]["reason"] == "WaitingForBudget"
+    sentences = [each["sentence"] for each in steps]
+    assert len(sentences) == len({*sentences})
+
+
+def test_document_says_how_paused_updates_go_on(life: Life) -> None:
+    """The text of `status` has a line of its own about a pause; the document has a next step."""
+    life.patch(updateStrategy={"paused": True})
+    life.begin_patch(template=template("nginx:1.29")).world.run(5)
+    steps = json.loads(kubectl_tapp(StandIn(life.world), "status", "web", "-o", "json").out)
+    assert steps["nextSteps"] == [
+        {
+            "reason": "Paused",
+            "sentence": "Resume updates with `kubectl tapp resume web -n default`.",
+            "command": "kubectl tapp resume web -n default",
+        }
+    ]
+
+
+def test_document_of_a_complete_rollout_has_no_next_step(life: Life) -> None:
+    document = json.loads(kubectl_tapp(StandIn(life.world), "why", "web", "-o", "json").out)
+    assert document["nextSteps"] == []

@@ -12,8 +12,8 @@ from kubectl_tapp.decide.progress import Progress
 from kubectl_tapp.edit.revisions import history_of
 from kubectl_tapp.live.banner import banner
 from kubectl_tapp.live.budgets import budget_model
-from kubectl_tapp.live.model import model_of
-from kubectl_tapp.live.steps import next_steps
+from kubectl_tapp.live.model import explanation_of, model_of
+from kubectl_tapp.live.steps import instance_steps, next_steps
 from kubectl_tapp.show.offers import without_effect
 from tests.plugin.fake_kubectl import StandIn
 from tests.plugin.states import calm, crashing, stuck_image, template, web
@@ -79,6 +79,63 @@ def test_next_steps_name_the_buttons_that_they_have() -> None:
     assert "kubectl" not in text
     budget = next(each for each in found["buttons"] if each["change"] == "budget")
     assert budget["values"] == {"to": "2", "others": False}
+
+
+def stuck_with_stopped(life: Life) -> None:
+    """Stops instance 3, and gives the others an image that cannot be pulled."""
+    life.patch(statuses={"3": "Killed"})
+    stuck_image(life)
+
+
+ADVISED = {
+    0: {"rollback": {"to": "1"}, "image": {"template": "default"}},
+    1: {"budget": {"to": "2", "others": False}},
+    3: {},
+}
+VAIN = {
+    0: {"start": "instance 0 is not stopped"},
+    1: {"start": "instance 1 is not stopped"},
+    3: dict.fromkeys(("restart", "kill", "hold"), "instance 3 is stopped"),
+}
+
+
+@pytest.mark.parametrize("id", ADVISED)
+def test_panel_of_an_instance_offers_its_own_changes(id: int) -> None:
+    """The panel of a broken, a waiting and a stopped instance first has the buttons of the advice,
+    with values. Then it has all changes of the instance, with the reasons of those without effect.
+    """
+    view = seen(stuck_with_stopped)
+    found = instance_steps(view, id, history_of(view.observed))
+    advised = {each["change"]: each["values"] for each in found["buttons"] if each["advised"]}
+    assert advised == ADVISED[id]
+    others = [each for each in found["buttons"] if not each["advised"]]
+    assert [each["change"] for each in others] == [
+        "restart", "kill", "start", "template", "hold", "release",
+    ]  # fmt: skip
+    assert all(each["values"] == {"ids": f"{id}"} for each in others)
+    assert {each["change"]: each["vain"] for each in others if each["vain"]} == VAIN[id] | {
+        "template": "the only template is default",
+        "release": f"the pod of instance {id} is not on hold",
+    }
+    assert all(f'"{each["label"]}"' in " ".join(found["texts"]) for each in found["buttons"]
+               if each["advised"])  # fmt: skip
+
+
+def test_panel_names_the_cause_before_the_words_of_the_registry() -> None:
+    view = seen(stuck_with_stopped)
+    found = explanation_of(view, 0, [], history_of(view.observed))
+    assert found["cause"] == "image nginx:typo does not exist; instance 0 does not start"
+    assert "rpc error" in found["message"]
+    assert explanation_of(view, 1, [], [])["cause"] == ""
+
+
+def test_panel_of_an_instance_beyond_replicas_offers_no_change() -> None:
+    def shrinking(life: Life) -> None:
+        life.begin_patch(replicas=3).world.run(0.5)
+
+    view = seen(shrinking)
+    buttons = instance_steps(view, 3, [])["buttons"]
+    assert {each["vain"] for each in buttons} == {"spec.replicas is 3"}
 
 
 def test_first_revision_cannot_be_rolled_back() -> None:

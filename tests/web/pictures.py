@@ -33,7 +33,7 @@ DARK = LIGHT | {"color_scheme": "dark"}
 NARROW = LIGHT | {"viewport": {"width": 360, "height": 780}}
 SCENES: dict[str, dict[str, Any]] = {
     "six-light": LIGHT, "six-dark": DARK, "six-narrow": NARROW, "thousand-light": LIGHT,
-    "stuck-light": LIGHT | {"viewport": {"width": 1040, "height": 820}}, "stuck-dark": DARK,
+    "stuck-light": LIGHT | {"viewport": {"width": 1040, "height": 1150}}, "stuck-dark": DARK,
     "all-light": LIGHT,
 }  # fmt: skip
 _GRID = """async ([png, columns, rows]) => {

@@ -13,7 +13,7 @@ from tests.plugin.fake_kubectl import StandIn
 from tests.web.page_server import Served, cluster, on_port, tapp, until
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import Locator, Page
 
 HOLD = "apps.tkestack.io/hold"
 BROKEN = {"template": template("shop", "shop:broken")}
@@ -128,6 +128,69 @@ def test_budget_says_whose_number_it_is_and_why(page: "Page") -> None:
             "unavailable.",
         ]
         assert page.locator("#budget .must").inner_text() == "5 of 6 must stay available"
+
+
+def test_panel_of_an_instance_offers_its_own_buttons(page: "Page") -> None:
+    """Opens the panels of a broken and of a stopped instance.
+
+    The first rolls its own template back. The second starts that instance alone. A button without
+    an effect says why, and opens no dialog.
+    """
+    standin = _stuck(Step("", lambda _: True, {"statuses": {"4": "Killed"}}, BROKEN))
+    with on_port(standin, first="/default/shop") as served:
+        page.goto(served.door.address)
+        page.locator("#stuck").get_by_text("The rollout is stuck").wait_for()
+        panel = page.locator("#why")
+
+        def button(name: str) -> "Locator":
+            return panel.get_by_role("button", name=name, exact=True)
+
+        page.locator("#i4").click()
+        panel.get_by_text("Why shop-4").wait_for()
+        button("Kill").focus()
+        page.keyboard.press("Enter")
+        said = panel.get_by_text("Kill has no effect now: instance 4 is stopped.")
+        said.wait_for()
+        assert not page.locator("#dialog").is_visible()
+        button("Start").click()
+        page.get_by_role("button", name="Do it").click()
+        until(page, lambda: not served.spec().get("statuses"))
+
+        page.locator("#i0").click()
+        panel.get_by_text("Why shop-0").wait_for()
+        assert panel.locator(".cause").text_content() == (
+            "image shop:broken does not exist; instance 0 does not start."
+        )
+        assert panel.locator(".advised").all_inner_texts() == ["Roll back", "Set another image"]
+        button("Set another image").click()
+        page.locator('#dialog [name="image web"]').wait_for()
+        page.get_by_role("button", name="Cancel").click()
+        button("Roll back").click()
+        page.get_by_role("button", name="Do it").click()
+        until(page, lambda: _image(served) == "shop:1.0")
+
+
+def test_panel_fills_in_the_template_of_its_instance(page: "Page") -> None:
+    """Opens the form of the image for a broken canary: it has the canary's template and image."""
+    pool = {"templatePool": {"canary": template("shop", "shop:2.0")}, "templates": {"5": "canary"}}
+    broken = {"templatePool": {"canary": template("shop", "shop:broken")}}
+    with on_port(_stuck(Step("", lambda _: True, pool, broken)), first="/default/shop") as served:
+        page.goto(served.door.address)
+        page.locator("#i5.bad").click(timeout=120_000)
+        page.locator("#why").get_by_role("button", name="Set another image").click()
+        image = page.locator('#dialog [name="image web"]')
+        image.wait_for()
+        assert page.locator('#dialog [name="template"]').input_value() == "canary"
+        assert image.input_value() == "shop:broken"
+
+
+def test_read_only_panel_has_advice_without_buttons(page: "Page") -> None:
+    standin = _stuck(Step("", lambda _: True, edit=BROKEN))
+    with on_port(standin, first="/default/shop", read_only=True) as served:
+        page.goto(served.door.address)
+        page.locator("#i0.bad").click()
+        page.locator("#why").get_by_text("Go back to the revision before").wait_for()
+        assert page.locator("#why .buttons").count() == 0
 
 
 def test_read_only_page_has_advice_without_buttons(page: "Page") -> None:

@@ -40,6 +40,15 @@ const GROUPS = {
 };
 const CHANGES = Object.assign({}, ...Object.values(GROUPS));
 
+// Returns a button that opens the dialog of a change, with `values` filled in. If `vain` says why the change has no effect now,
+// the button stays focusable, is marked as disabled, and `say` gets a sentence with the reason instead.
+export function changeButton(one, {change, label, values, vain = "", advised = false}, say) {
+  const onclick = () => (vain ? say(`${label} has no effect now: ${vain}.`) : openChange(one, change, values));
+  const button = make("button", {type: "button", "data-key": change, title: vain, className: advised ? "advised" : "", onclick}, label);
+  if (vain) button.setAttribute("aria-disabled", "true");
+  return button;
+}
+
 // Shows the buttons of all changes in their groups. Returns a function that takes the changes without an effect now, with the
 // reason of each: their buttons stay focusable, are marked as disabled, and say the reason instead of opening a dialog.
 export function toolbar(one) {
@@ -128,6 +137,7 @@ export function openChange(one, name, given) {
     const known = form.elements[key];
     if (known.type === "checkbox") known.checked = value;
     else known.value = value;
+    known.dispatchEvent(new Event("change")); // The inputs of the images follow the template.
   }
   const close = () => dialog.close();
   const said = make("p", {className: "error", role: "alert"});

@@ -1,7 +1,7 @@
 // The view of one TApp: a grid or a table of its instances, notices, the budget, explanations, and a timeline.
 import {ask} from "/connection.js";
 import {SIGNS, when} from "/page.js";
-import {openChange, toolbar} from "/changes.js";
+import {changeButton, toolbar} from "/changes.js";
 import {make, show} from "/show.js";
 
 const $ = (id) => document.getElementById(id);
@@ -63,7 +63,7 @@ export class TAppView {
     if (change.history) this.history();
     if (change.log) this.log(change.whole ? model.log : change.log);
     if (ids.length && !$("table").hidden) this.table();
-    if (this.asked !== null && ids.includes(String(this.asked))) this.why(this.asked);
+    if (this.asked !== null && (ids.includes(String(this.asked)) || change.vain)) this.why(this.asked);
     document.body.offsetHeight; // Forces the layout, so that the measured time includes it.
     if (ids.length) document.body.dataset.redraw = `${ids.length} ${(performance.now() - begun).toFixed(1)}`;
   }
@@ -128,8 +128,7 @@ export class TAppView {
     $("next").hidden = !texts.length;
     const offered = this.settings.readOnly ? [] : buttons;
     show($("next"), [make("h2", {}, "What you can do"), ...texts.map((each) => make("p", {}, each)),
-      offered.length && make("div", {className: "buttons"}, ...offered.map(({change, label, values}) =>
-        make("button", {type: "button", "data-key": change, onclick: () => openChange(this, change, values)}, label)))]);
+      offered.length && make("div", {className: "buttons"}, ...offered.map((each) => changeButton(this, each)))]);
   }
 
   budget(budget) {
@@ -221,12 +220,22 @@ export class TAppView {
       $("why").hidden = true;
       this.focus(id);
     }}, "×");
-    show($("why"), [close, make("h2", {}, `Why ${this.name}-${id}`), make("p", {}, found.message), found.hold && make("p", {}, found.hold),
+    show($("why"), [close, make("h2", {}, `Why ${this.name}-${id}`), found.cause && make("p", {className: "cause"}, `${found.cause}.`),
+      make("p", {}, found.message), found.hold && make("p", {}, found.hold), ...this.steps(found.next),
       make("p", {className: "facts"}, [found.state && `state ${found.state}`, found.node && `on ${found.node}`, found.ready && `${found.ready} ready`,
         found.template && `template ${found.template}`, found.revision].filter(Boolean).join(", ")),
       ...list("Containers", found.containers),
       ...list("Events", found.events), ...list("History", mine.slice(0, 20).map((each) => make("span", {}, when(each.at), ` ${each.text}`)))]);
     $("why").hidden = false;
+  }
+
+  // Returns what the user can do for one instance: advice, and the buttons of its changes. `next` is missing after an error.
+  steps(next) {
+    if (!next) return [];
+    const said = make("p", {role: "status", className: "chosen"});
+    const buttons = this.settings.readOnly ? [] : next.buttons.map((each) => changeButton(this, each, (text) => { $("why").querySelector(".chosen").textContent = text; }));
+    return [(next.texts.length || buttons.length) && make("h3", {}, "What you can do"), ...next.texts.map((each) => make("p", {}, each)),
+      buttons.length && make("div", {className: "buttons", role: "group", ariaLabel: "Changes of this instance"}, ...buttons), said];
   }
 
   select(ids) {

@@ -1,0 +1,61 @@
+"""Puts the page's words in the place of commands, in texts that a terminal shows as well.
+
+`in_page_words` is the entry point. A command such as `kubectl tapp rollback web -n default` becomes
+the name of the button that does the same. Commands that the page does not offer stay.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+BUTTONS: Final = (
+    "image", "rollback", "pause", "resume", "partition", "advance", "promote", "abort", "budget",
+    "restart", "kill", "start", "template", "hold", "release", "replicas",
+)  # fmt: skip
+"""The names of the changes that the page offers, in the order of their buttons."""
+
+_OTHER_VERBS = {"set image": "image", "use": "template", "scale": "replicas"}
+_PLACES = {
+    "tapp why": "a click on the tile", "tapp status": "this page", "tapp wait": "the timeline",
+    "describe tapp": "the timeline",
+}  # fmt: skip
+"""The place of the page that shows the output of a command; the keys are words after `kubectl`."""
+_COMMAND = re.compile(r"`kubectl (tapp set image|tapp [a-z]+|describe tapp)\b[^`]*`")
+_PHRASES: Final = (
+    (re.compile(r"repeat the command to see a new plan"), "plan again"),
+    (re.compile(r", --copy-as gives this one another name"), ""),
+    (
+        re.compile(r"--template (\S+) goes back with the others"),
+        r'choose a revision of \1 in the field "Back to"',
+    ),
+)
+"""Phrases about options that no form has, and the page's own phrases."""
+
+
+def label_of(change: str) -> str:
+    """Returns the text of the button of a change, such as `Rollback`."""
+    return change.capitalize()
+
+
+def in_page_words(value: Any) -> Any:
+    """Returns a text, or the texts within lists and mappings, in the words of the page.
+
+    Keys of mappings and other values stay as they are.
+    """
+    if isinstance(value, str):
+        value = _COMMAND.sub(_place, value)
+        for phrase, own in _PHRASES:
+            value = phrase.sub(own, value)
+        return value
+    if isinstance(value, Mapping):
+        return {key: in_page_words(each) for key, each in value.items()}
+    return [in_page_words(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def _place(found: re.Match[str]) -> str:
+    command = found[1]
+    verb = command.removeprefix("tapp ")
+    change = _OTHER_VERBS.get(verb, verb)
+    if change in BUTTONS:
+        return f'"{label_of(change)}"'
+    return _PLACES.get(command, found[0])
