@@ -24,6 +24,12 @@ TOLD = (HOLD, HOLD_FOR, WANTED, WANTED_SINCE)
 """The annotations of a hold: the first two are set by users or programs, the others by the
 service.
 """
+AUTOSCALERS = (
+    f"{GROUP}/held-annotations",
+    "cluster-autoscaler.kubernetes.io/safe-to-evict",
+    "karpenter.sh/do-not-disrupt",
+)
+"""The annotations that keep autoscalers away from a pod on hold, and the record of these."""
 UPDATE, RECREATE, DELETE = "Update", "Recreate", "Delete"
 
 

@@ -9,7 +9,7 @@ changes. The manifests share parts with the observed objects, so no function her
 arguments.
 """
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any
 
 import msgspec
@@ -17,7 +17,13 @@ from msgspec import Raw
 
 from tapp.decide.changes import HoldMarkers, Mark
 from tapp.decide.new_pod import labels_of, own_annotations
-from tapp.declared.metadata import Metadata, authors_metadata, guessed_before, written
+from tapp.declared.metadata import (
+    Metadata,
+    authors_metadata,
+    guessed_before,
+    held_annotations,
+    written,
+)
 from tapp.declared.model import TApp
 from tapp.declared.templates import Template, has_served_gate
 from tapp.kube.objects import RevisionObject
@@ -29,11 +35,13 @@ from tapp.pod.manifest import Manifest, read_annotation
 from tapp.pod.pod import Pod
 from tapp.storage.history import NewRecord
 from tapp.words.vocabulary import (
+    AUTOSCALER_ANNOTATIONS,
     CHANGE_CAUSE,
     CONTROLLER_UID,
     DRAIN,
     FAILURES,
     HELD,
+    HELD_ANNOTATIONS,
     IN_PLACE_UPDATE,
     INSTANCE,
     LAST_APPLIED,
@@ -85,7 +93,7 @@ def kept_pod(manifest: Manifest, template: Template | None) -> Document:
     document, labels, annotations = manifest.document, manifest.labels, manifest.annotations
     owned = {CONTROLLER_UID, HELD, INSTANCE, POD_INDEX, POD_STATUS, TEMPLATE_HASH, UNIQ_HASH}
     known = {DRAIN, FAILURES, IN_PLACE_UPDATE, LOST_NODE, TEMPLATE_IMAGES, WRITTEN}
-    known |= {WANTED, WANTED_SINCE}
+    known |= {WANTED, WANTED_SINCE, HELD_ANNOTATIONS, *held_annotations(annotations)}
     if template is not None:
         owned |= template.labels.keys()
         known |= template.annotations.keys()
@@ -150,7 +158,10 @@ def overlaid_pod(  # noqa: PLR0913, PLR0917 - what is known of the update
         metadata["annotations"][IN_PLACE_UPDATE] = record
     _set(metadata, manifest, "annotations", **{DRAIN: "", LOST_NODE: ""})
     hold = hold_of(manifest.labels, manifest.annotations) or NO_HOLD
-    _set_hold_markers(metadata, manifest, HoldMarkers(hold.desired_label))
+    # An annotation for autoscalers that the new template has belongs to its author.
+    autoscalers = tuple(key for key in hold.desired_autoscalers if key not in template.annotations)
+    markers = HoldMarkers(hold.desired_label, autoscalers=autoscalers)
+    _set_hold_markers(metadata, manifest, markers, template.annotations)
     document = {**kept, "metadata": metadata}
     if images:
         document["spec"] = _with_images(kept.get("spec") or {}, images, manifest)
@@ -206,16 +217,26 @@ def marked_pod(manifest: Manifest, mark: Mark) -> Document:
     return document
 
 
-def _set_hold_markers(metadata: Document, manifest: Manifest, hold: HoldMarkers) -> None:
+def _set_hold_markers(
+    metadata: Document, manifest: Manifest, hold: HoldMarkers, authored: Container[str] = ()
+) -> None:
     """Writes the label and annotations about a hold into the metadata of the response.
 
     Args:
         metadata: the metadata of the response, which the function changes.
         manifest: labels, annotations and spec of the observed pod.
         hold: the label and annotations; an empty value removes one.
+        authored: keys of annotations that the response has from the template; these stay.
     """
     _set(metadata, manifest, "labels", **{HELD: hold.label})
     markers = {WANTED: hold.wanted, WANTED_SINCE: hold.since}
+    markers[HELD_ANNOTATIONS] = ",".join(hold.autoscalers)
+    on_pod = hold_of(manifest.labels, manifest.annotations) or NO_HOLD
+    for key, value in AUTOSCALER_ANNOTATIONS.items():
+        if key in hold.autoscalers:
+            markers[key] = value
+        elif key in on_pod.autoscalers and key not in authored:
+            markers[key] = ""
     _set(metadata, manifest, "annotations", **markers)
 
 

@@ -50,13 +50,15 @@ class Resize(msgspec.Struct, frozen=True, gc=False):
 class HoldMarkers(NamedTuple):
     """The label and annotations that the service writes to a pod on hold.
 
-    They tell a user or a program what the service will do with the pod when the hold is removed. An
-    empty value stands for a label or annotation that the pod does not have.
+    They tell a user or a program what the service will do with the pod when the hold is removed,
+    and keep autoscalers from removing the pod's node. An empty value stands for a label or
+    annotation that the pod does not have.
     """
 
     label: str = ""  # the label of pods that are on hold
     wanted: str = ""  # the annotation with the pending action
     since: str = ""  # the annotation that says since when the action is pending
+    autoscalers: tuple[str, ...] = ()  # keys of the annotations for autoscalers
 
 
 class Mark(msgspec.Struct, frozen=True, gc=False):

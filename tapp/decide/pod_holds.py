@@ -156,16 +156,15 @@ def due_markers(pod: Pod, request: HoldRequest | None) -> HoldMarkers:
 
     `request` is the action that the hold delays; None if it delays none.
     """
-    label = (pod.spec.hold or NO_HOLD).desired_label
-    return (
-        HoldMarkers(label) if request is None else HoldMarkers(label, request.action, request.since)
-    )
+    hold = pod.spec.hold or NO_HOLD
+    action, since = ("", "") if request is None else (request.action, request.since)
+    return HoldMarkers(hold.desired_label, action, since, hold.desired_autoscalers)
 
 
 def carried_markers(pod: Pod) -> HoldMarkers:
     """Returns the label and annotations about its hold that a pod has now."""
     hold = pod.spec.hold or NO_HOLD
-    return HoldMarkers(hold.label, hold.wanted, hold.since)
+    return HoldMarkers(hold.label, hold.wanted, hold.since, hold.autoscalers)
 
 
 def sentence(pod: Pod, request: HoldRequest) -> str:

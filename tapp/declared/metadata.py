@@ -14,7 +14,7 @@ from tapp.declared.reads import digest
 from tapp.declared.revision import own_labels
 from tapp.kube.parts import map_in
 from tapp.words.quoted import quoted
-from tapp.words.vocabulary import NEVER_IN_TEMPLATES
+from tapp.words.vocabulary import HELD_ANNOTATIONS, NEVER_IN_TEMPLATES
 
 Entries = Mapping[str, str]
 
@@ -51,16 +51,29 @@ def authors_metadata(metadata: Any) -> Metadata:
     metadata of the pod, of any shape.
     """
     labels = own_labels({"labels": map_in(metadata, "labels")})
-    return Metadata(_for_every_pod(labels), _for_every_pod(map_in(metadata, "annotations")))
+    return Metadata(for_every_pod(labels), for_every_pod(map_in(metadata, "annotations")))
 
 
-def _for_every_pod(entries: Mapping[str, Any]) -> Entries:
-    """Returns the entries that a template may give to every pod, without values of a wrong type."""
+def for_every_pod(entries: Mapping[str, Any]) -> Entries:
+    """Returns those labels or annotations of a pod that its template may have given to it.
+
+    Keys that belong to one pod only are left out, and values that are no text.
+    """
+    own = held_annotations(entries)
     return {
         key: text
         for key, text in entries.items()
-        if key not in NEVER_IN_TEMPLATES and isinstance(text, str)
+        if key not in NEVER_IN_TEMPLATES and key not in own and isinstance(text, str)
     }
+
+
+def held_annotations(annotations: Mapping[str, Any]) -> frozenset[str]:
+    """Returns the keys of the annotations for autoscalers that the service wrote on a pod on hold.
+
+    `annotations` are those of the pod.
+    """
+    text = annotations.get(HELD_ANNOTATIONS)
+    return frozenset(text.split(",")) if isinstance(text, str) and text else frozenset()
 
 
 def _summaries(entries: Entries) -> Entries:

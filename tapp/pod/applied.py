@@ -10,11 +10,12 @@ from typing import Any
 
 import msgspec
 
+from tapp.declared.metadata import for_every_pod
 from tapp.declared.revision import runs_on
 from tapp.kube import objects
 from tapp.kube.parts import map_in, maps_of
 from tapp.pod.manifest import Manifest, read_annotation
-from tapp.words.vocabulary import LAST_APPLIED, NEVER_IN_TEMPLATES, TEMPLATE_IMAGES
+from tapp.words.vocabulary import LAST_APPLIED, TEMPLATE_IMAGES
 
 Document = dict[str, Any]
 
@@ -30,14 +31,7 @@ def applied_body(manifest: Manifest) -> Document | None:
     if not spec:
         return None
     metadata = map_in(applied, "metadata")
-    own = {
-        part: {
-            key: text
-            for key, text in map_in(metadata, part).items()
-            if key not in NEVER_IN_TEMPLATES
-        }
-        for part in ("labels", "annotations")
-    }
+    own = {part: for_every_pod(map_in(metadata, part)) for part in ("labels", "annotations")}
     images = read_annotation(objects.decode_images, manifest.annotations.get(TEMPLATE_IMAGES)) or {}
     spec = {**spec, **_sections(spec, images), "volumes": _volumes(spec, manifest.name)}
     # The service sets both for `spec.serviceName`; they are not part of the template.

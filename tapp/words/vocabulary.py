@@ -69,6 +69,16 @@ HOLD_FOR: Final = "apps.tkestack.io/hold-for"
 WANTED: Final = "apps.tkestack.io/wanted"
 # Since when the action is pending, RFC 3339, by the service's clock.
 WANTED_SINCE: Final = "apps.tkestack.io/wanted-since"
+# Annotation that keeps an autoscaler from removing the node of a pod -> its value. The service
+# writes them on pods on hold. Sources: FAQ of the cluster autoscaler ("What types of pods can
+# prevent CA from removing a node?"); Karpenter, Disruption, "Pod-Level Controls".
+AUTOSCALER_ANNOTATIONS: Final = {
+    "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
+    "karpenter.sh/do-not-disrupt": "true",
+}
+# The keys of AUTOSCALER_ANNOTATIONS that the service wrote on the pod, separated by commas. The
+# service removes these with the hold, and never one that somebody else has set.
+HELD_ANNOTATIONS: Final = "apps.tkestack.io/held-annotations"
 # Metacontroller's copy of what the hook returned when the object was last written.
 LAST_APPLIED: Final = "metacontroller.k8s.io/last-applied-configuration"
 
@@ -90,6 +100,7 @@ NEVER_IN_TEMPLATES: Final = frozenset(
         HOLD_FOR,
         WANTED,
         WANTED_SINCE,
+        HELD_ANNOTATIONS,
         LAST_APPLIED,
     }
 )

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.holds import HELD, HOLD, WANTED, WANTED_SINCE
+from tests.holds import AUTOSCALERS, HELD, HOLD, WANTED, WANTED_SINCE
 from tests.hook_calls import note
 
 from .app import App, example, tapp, template
@@ -37,6 +37,38 @@ def tapp_on_hold(app: App) -> App:
     """Creates a TApp with one pod on hold, and waits until the service has observed the hold."""
     app.apply(tapp()).settle().annotate(1, hold="match 42")
     return app.until(lambda: label(app, 1) == "true", "the service has observed the hold")
+
+
+def for_autoscalers(app: App, id: int) -> dict[str, str]:
+    """Returns the annotations of an instance's pod that autoscalers read."""
+    notes: dict[str, str] = app.pod(id)["metadata"].get("annotations") or {}
+    return {key: notes[key] for key in AUTOSCALERS if key in notes}
+
+
+@pytest.mark.parametrize("replicas", [1, 3, 12])
+def test_pod_on_hold_carries_annotations_for_autoscalers_until_it_is_released(
+    app: App, replicas: int
+) -> None:
+    last = replicas - 1
+    app.apply(tapp(replicas=replicas)).settle()
+    born, restarts = app.uids(), app.restarts()
+    app.annotate(last, hold="match 42")
+    app.until(lambda: label(app, last) == "true", "the service has observed the hold")
+    assert for_autoscalers(app, last) == {
+        "apps.tkestack.io/held-annotations": (
+            "cluster-autoscaler.kubernetes.io/safe-to-evict,karpenter.sh/do-not-disrupt"
+        ),
+        "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
+        "karpenter.sh/do-not-disrupt": "true",
+    }
+    assert [for_autoscalers(app, id) for id in range(last)] == [{}] * last
+    assert app.idle()
+    app.annotate(last, hold=None)
+    app.until(lambda: label(app, last) is None, "the service has observed the release")
+    assert for_autoscalers(app, last) == {}
+    assert app.uids() == born
+    assert app.restarts() == restarts
+    assert app.idle()
 
 
 def progressing(app: App) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 from simulator.api.apply import LAST_APPLIED
 from simulator.metacontroller.hook_calls import HookCall
-from tests.holds import HELD, TOLD
+from tests.holds import AUTOSCALERS, HELD, TOLD
 from tests.hook_calls import (
     DRAIN,
     LOST,
@@ -169,7 +169,8 @@ def spoken(pod: Document) -> Document:
     """
     notes = dict(pod["metadata"].get("annotations") or {})
     labels, spec = dict(pod["metadata"].get("labels") or {}), dict(pod["spec"])
-    for key in (LAST_APPLIED, DRAIN, LOST, RECORD, *TOLD, *(key for key, _ in requests(pod))):
+    ours = (LAST_APPLIED, DRAIN, LOST, RECORD, *TOLD, *AUTOSCALERS)
+    for key in (*ours, *(key for key, _ in requests(pod))):
         notes.pop(key, None)
     for key in (POD_STATUS, HELD):
         labels.pop(key, None)
