@@ -6,7 +6,8 @@ one template (`records.py`), with the claim templates and `spec.serviceName` of 
 A template that instances run gets a new record unless its newest record has
 
     the current content of the template, and
-    the claim templates and `spec.serviceName` of the spec, if the record has any
+    the claim templates and `spec.serviceName` of the spec. A record without them counts as equal,
+    and so does one of a content at which a partition keeps instances
 
 After a rollback an older record has the current content. It is created again with the highest
 number, and the older record is deleted when a later sync observes the new one. So the history
