@@ -9,7 +9,7 @@ update waits for its puller
 
 * while its images cannot be pulled (`ErrImagePull`); a condition reports that;
 * for `pull_seconds` if the puller does not start, or for `NOT_THERE` seconds if the puller does not
-  exist, has ended, or fails because of itself, such as the image of its own container;
+  exist, no kubelet runs it, or it fails because of itself, such as the image of its own container;
 * while a quota prevents its creation because other pullers exist: pullers are then created one
   after the other, and after `YIELD_AFTER` seconds the pullers of later updates are deleted.
 
@@ -277,7 +277,9 @@ class _Pulling:
         noted, since = noted_since(self.noted.get(note, ""), self.now)
         self.found.since[note] = noted
         most = float(self.options.pull_seconds)
-        soon = pod is None or pod.completed
+        # A puller that no kubelet runs pulls nothing: it has ended, or has no node that responds.
+        idle = pod is not None and (pod.completed or not pod.acknowledged)
+        soon = pod is None or idle
         left = since + (min(most, NOT_THERE) if soon else most) - self.now
         # If the fault is in the puller itself, waiting for all of `pull_seconds` is in vain.
         if own:
@@ -298,7 +300,7 @@ class _Pulling:
         # Without any puller, something refuses all of them. Otherwise only this node is noted.
         if pod is None and not self.existing:
             self.found.since[self.nowhere] = written(self.now)
-        elif pod is not None and trouble(pod, NO_UPDATE, self.now).text:
+        elif pod is not None and (idle or trouble(pod, NO_UPDATE, self.now).text):
             self.found.since[self.nowhere._replace(node=puller.node)] = written(self.now)
         self._give_up(puller, pod)
         return None

@@ -5,6 +5,7 @@ A *puller* is a short-lived pod that makes the kubelet of a node pull images. do
 """
 
 import copy
+from collections.abc import Callable
 
 import pytest
 
@@ -85,6 +86,31 @@ def test_update_continues_after_30_seconds_if_the_puller_itself_fails(
     assert reason.replace("ErrImagePull", "ImagePullBackOff") in said["message"]
     assert "Updates continue without this until" in said["message"]
     assert condition(status, "Degraded")["status"] == "False"  # type: ignore[index]
+
+
+def with_status(**status: object) -> Callable[[Document], Document]:
+    """Returns a function that replaces the status of a pod."""
+    return lambda pod: {**pod, "status": status}
+
+
+GATED = {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}
+IDLE = {
+    "evicted": with_status(phase="Failed", reason="Evicted", message="The node was low on disk"),
+    "refused": with_status(phase="Failed", reason="OutOfpods", message="Pod was rejected"),
+    "not acknowledged": with_status(phase="Pending"),
+    "without a node": with_status(phase="Pending", conditions=[GATED]),
+}
+
+
+@pytest.mark.parametrize("state", IDLE.values(), ids=IDLE)
+def test_update_continues_after_30_seconds_if_no_kubelet_runs_the_puller(
+    state: Callable[[Document], Document],
+) -> None:
+    world = puller_waits("ContainerCreating", "")
+    (name,) = [name for name in world.pods if "-pull-x" in name]
+    world.pods[name] = state(world.pods[name])
+    assert world.decisions() == {0: "UpdateInPlace/TemplateChanged"}
+    assert condition(world.sync(), "PullersNotRun") is not None
 
 
 @pytest.mark.parametrize(
