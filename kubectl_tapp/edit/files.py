@@ -10,7 +10,7 @@ from kubectl_tapp.base.manifests import ManifestError, read_manifests
 from kubectl_tapp.base.observed import Document
 from kubectl_tapp.base.shapes import shape_error
 
-_KIND, _GROUP = "TApp", "apps.tkestack.io/"
+_KIND, _GROUP, _VERSION = "TApp", "apps.tkestack.io/", "apps.tkestack.io/v1"
 
 
 def read_tapp(path: str, name: str | None = None) -> Document:
@@ -29,6 +29,11 @@ def read_tapp(path: str, name: str | None = None) -> Document:
         metadata = each.get("metadata")
         if not isinstance(metadata, dict) or not metadata.get("name"):
             raise CommandError(f"{_display_name(path)} has a TApp without metadata.name")
+        if (version := each["apiVersion"]) != _VERSION:
+            known = f"the only known version is {_VERSION}"
+            raise CommandError(f"{_display_name(path)} has a TApp of apiVersion {version}: {known}")
+        if not metadata.get("namespace"):
+            metadata.pop("namespace", None)  # kubectl takes its own namespace for an empty one
         if wrong := shape_error(each):
             raise CommandError(f"{_display_name(path)}: {wrong}")
     if name is not None:

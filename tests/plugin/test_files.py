@@ -87,6 +87,14 @@ def test_values_that_are_texts_for_kubectl_are_texts(
     assert values == {"at": "2024-01-01T00:00:00Z", "day": "2024-01-01", "time": "22:22"}
 
 
+@pytest.mark.parametrize("empty", ["null", '""'])
+def test_empty_namespace_in_a_file_counts_as_not_set(
+    web: StandIn, written: Callable[..., str], empty: str
+) -> None:
+    said = kubectl_tapp(web, "plan", "-f", written(metadata=f", namespace: {empty}"))
+    assert (said.code, said.lines[0]) == (0, "TApp default/web: no instance changes")
+
+
 @pytest.mark.parametrize("way", ["-f", "--from"])
 @pytest.mark.parametrize(
     ("text", "message"),
@@ -95,6 +103,8 @@ def test_values_that_are_texts_for_kubectl_are_texts(
         (TAPP.format(metadata="", spec="", notes="").replace("web", "12"), "name is not a text"),
         (TAPP.format(metadata=", labels: 5", spec="", notes=""), "metadata.labels is not an obj"),
         ("[" * 5000, "is not YAML"),
+        (TAPP.format(metadata="", spec="", notes="").replace("io/v1", "io/v9"),
+         "has a TApp of apiVersion apps.tkestack.io/v9: the only known version is apps."),
         ("{apiVersion: apps.tkestack.io/v1, kind: TApp, metadata: {name: web}, spec: all}",
          "spec is not an object"),
         ("{apiVersion: apps.tkestack.io/v1, kind: TApp, metadata: {name: web}, spec: {template: "
