@@ -64,8 +64,8 @@ class Settings(BaseSettings):
         default=32 * 1024 * 1024,
         ge=1024,
         description="The approximate maximum number of bytes of new and changed objects in one "
-        "response, with at least one object of each kind: pods that pull images, "
-        "ControllerRevisions, created pods and pods updated in place, claims, "
+        "response. A response has at least one object of each kind: pods that pull "
+        "images, ControllerRevisions, created pods, pods updated in place, claims, "
         "Services. Further objects follow in later responses.",
     )
     max_pullers: int = Field(
@@ -90,8 +90,8 @@ class Settings(BaseSettings):
         default=10,
         gt=0,
         le=600,
-        description="Seconds until the body of a request has to be complete, or the response is "
-        "408; the client has the same time to read the response.",
+        description="Seconds until the body of a request has to be complete; otherwise the "
+        "response is 408. The client has the same time to read the response.",
     )
     pace_seconds: float = Field(
         default=1.0,

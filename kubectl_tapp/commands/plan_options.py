@@ -122,8 +122,8 @@ class PlanOptions:
             "--fail-if",
             metavar="CONDITION",
             help="Exit with code 3 if this condition holds: recreate, in-place, create, delete, "
-            "delete-claim, stuck, paused, condition, change, unavailable or duration; alone, or "
-            "with a limit as in unavailable>2 or duration>10m. Can be repeated.",
+            "delete-claim, stuck, paused, condition, change, unavailable or duration. A limit may "
+            "follow, as in unavailable>2 or duration>10m. Can be repeated.",
         ),
     ] = None
     html: Annotated[

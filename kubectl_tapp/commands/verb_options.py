@@ -47,7 +47,7 @@ CanaryOption = Annotated[
         "--canary",
         metavar="SHARE",
         help="Pick this many instances (3 or 10%) as a canary, or list the numbers of the "
-        "instances: 1,4-6 (for instance 4 alone, add a comma: `4,`).",
+        "instances: 1,4-6. For instance 4 alone, add a comma: `4,`.",
     ),
 ]
 CanaryBudget = Annotated[

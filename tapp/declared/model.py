@@ -52,9 +52,9 @@ class TAppSpec(Value):
     'default'. Instances that are not listed run the default template."""
     values: Entries[OwnValues] = Field(default_factory=dict, json_schema_extra=BY_INSTANCE)
     """Instance number -> the instance's own values, by key. In a pod template or a claim template,
-    $(tapp.values.KEY) is replaced by the instance's value, $(tapp.index) by its number,
-    $(tapp.name) by the name of its pod and $(tapp.namespace) by the namespace. $$(tapp. stands for
-    the text $(tapp."""
+    $(tapp.values.KEY) is replaced by the instance's value, and $(tapp.index) by its number.
+    $(tapp.name) is replaced by the name of its pod, and $(tapp.namespace) by the namespace.
+    $$(tapp. stands for the text $(tapp."""
     default_values: Entries[OwnValue] = Field(
         default_factory=dict, json_schema_extra={**VALUES, "nullable": True, **rules.VALUE_KEYS}
     )
@@ -119,9 +119,9 @@ class TAppSpec(Value):
     pods take is added. Nothing is rolled back. With 0 there is no deadline. Unset: 600."""
     deletion_hold_timeout_seconds: Whole | None = None
     """For how many seconds the annotation apps.tkestack.io/hold of a pod prevents a final deletion
-    of the pod, when its instance is killed or scaled down, or the TApp is deleted. The time counts
-    from when the deletion became due. With 0 such deletions are never prevented. Unset: no
-    limit."""
+    of the pod. A deletion is final if the instance is killed or scaled down, or if the TApp is
+    deleted. The time counts from when the deletion became due. With 0 such deletions are never
+    prevented. Unset: no limit."""
     pod_management_policy: Literal["OrderedReady", "Parallel"] = "Parallel"
     """Whether pods are created and deleted all at once (Parallel) or one after another, as in a
     StatefulSet (OrderedReady). With OrderedReady a pod is created when all instances with lower

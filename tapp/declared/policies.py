@@ -16,7 +16,7 @@ class ForceUpdate(Value):
     """`spec.updateStrategy.forceUpdate`: the budget of instances without the rolling template."""
 
     max_unavailable: int | str = Field(default="100%", json_schema_extra=BUDGET)
-    """How many instances may be unavailable while instances of this group are updated: a number, or
+    """How many instances may be unavailable while instances of this group are updated. A number, or
     a percentage of the instances that should run, rounded up. Unset: 100%."""
 
     @property
@@ -33,7 +33,7 @@ class InPlaceUpdateStrategy(Value):
     place. Needs the readiness gate apps.tkestack.io/InPlaceUpdateReady in the template, and the
     component pod-status. With 0 the containers are updated at once. Unset: 0."""
     pre_pull: bool = False
-    """Pull the new images on an instance's node before the instance is updated in place, so that no
+    """Pull the new images on an instance's node before the instance is updated in place. Then no
     container stops for an image that cannot be pulled. Needs image volumes (Kubernetes 1.35).
     Unset: false."""
     resources: Literal["Ignore", "InPlace"] | None = None
@@ -51,7 +51,7 @@ class UpdateStrategy(Value):
     updateStrategy.maxUnavailable, all other instances within forceUpdate.maxUnavailable. Unset: the
     default template."""
     max_unavailable: int | str = Field(default=1, json_schema_extra=BUDGET)
-    """How many instances may be unavailable while instances of the rolling template are updated: a
+    """How many instances may be unavailable while instances of the rolling template are updated. A
     number, or a percentage of the instances that should run, rounded up. Unset: 1."""
     order: Literal["Ascending", "Descending"] = "Ascending"
     """Which of several waiting instances is updated first: the one with the lowest number
@@ -59,8 +59,8 @@ class UpdateStrategy(Value):
     template go before all others. Within both groups, instances with a higher annotation
     apps.tkestack.io/update-priority go first. Unset: Ascending."""
     partition: int | str = Field(default=0, json_schema_extra=PARTITION)
-    """How many instances of the rolling template keep the revision that they have: a number, or a
-    percentage of these instances, rounded up (below 100%, at least one of several is updated). The
+    """How many instances of the rolling template keep the revision that they have. A number, or a
+    percentage of these instances, rounded up. Below 100%, at least one of several is updated. The
     last instances in the order are kept. A kept instance that loses its pod gets a new pod of the
     same revision. Unset: 0."""
     force_update: ForceUpdate = ForceUpdate()

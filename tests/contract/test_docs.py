@@ -195,6 +195,14 @@ def test_documented_values_of_the_chart_exist() -> None:
             found = found[key]
 
 
+def test_disruption_budget_of_the_guide_is_the_one_of_the_example() -> None:
+    """The guide shows the PodDisruptionBudget itself, because the example also has a TApp."""
+    guide = text(ROOT / "docs" / "how-to.md")
+    (shown,) = re.findall(r"```yaml\n(apiVersion: policy/v1\n.*?)```", guide, re.DOTALL)
+    example, _ = yaml.safe_load_all(text(ROOT / "examples" / "disruption-budget.yaml"))
+    assert yaml.safe_load(shown) == example
+
+
 def test_documented_limits_of_concurrent_requests_are_those_of_the_code() -> None:
     sizing = " ".join(section(SIZE, "Sizing").split())
     assert f"decides {AT_ONCE} requests at a time, {OF_A_NAMESPACE} of one namespace" in sizing
