@@ -244,6 +244,6 @@ def _missing_objects(
 
 def _overdue(world: World, now: float) -> Overdue:
     """Returns the pods, claims and Services that should have been deleted long ago."""
-    services = chain.from_iterable(each.values() for each in world.plain.values())
+    services = world.plain.get(SERVICE, {}).values()
     pods = chain(world.pods.values(), world.pullers.values(), world.foreign)
     return overdue_of(pods, world.claims.values(), services, now)

@@ -23,7 +23,7 @@ from tapp.pod.resize import Resizing, Wanted
 from tapp.pod.trouble import TROUBLE_AFTER
 from tapp.storage.claims import PodSource
 from tapp.words.notes import ReadyNote, UpdateNote, decode_names, decoded
-from tapp.words.times import UNKNOWN, noted_since, past
+from tapp.words.times import UNKNOWN, noted_since, past_time
 from tapp.words.vocabulary import AppStatus, InstanceStatus
 from tapp.world import World
 
@@ -303,7 +303,7 @@ def observe_instances(world: World, now: float) -> list[Instance]:
         if pod is not None and not pod.update_over:
             note = UpdateNote(id, pod.generation)
             seen = decode_names(seen_by_kubelet.get(note, ""))
-            update = progress(pod, now, past(unproved_since.get(note), now), seen)
+            update = progress(pod, now, past_time(unproved_since.get(note), now), seen)
         seen_since, silent = UNKNOWN, None
         if pod is not None and (pod.ready is not None or pod.unacknowledged):
             if pod.ready:

@@ -287,10 +287,10 @@ def _different(instance: Instance, pod: Pod, template: Template) -> Verdict:
     if beyond := template.limit_problem or any_pod:
         return wait(Reason.BLOCKED, beyond)
     # `kubectl rollout restart` requests new pods, so no update in place is tried.
-    asked = template.annotations.get(RESTARTED_AT, "")
+    restarted_at = template.annotations.get(RESTARTED_AT, "")
     blocked = template.obstacle or instance.no_new_pod
-    if not foreign and asked not in ("", spec.restarted_at) and not blocked:
-        why = f"requests new pods: its annotation {RESTARTED_AT} is {short(asked)}"
+    if not foreign and restarted_at not in ("", spec.restarted_at) and not blocked:
+        why = f"requests new pods: its annotation {RESTARTED_AT} is {short(restarted_at)}"
         message = f"template {quoted(template.name)} {why}"
         return Verdict(Action.RECREATE, Reason.RESTART_ASKED, message)
     attempt = _NOTHING
@@ -371,8 +371,8 @@ def _in_place(instance: Instance, pod: Pod, template: Template) -> Attempt:
     if rereads and instance.resizing is not None:
         # A container that restarts now would read the resources of before the resize.
         return Attempt(_resizing(instance.resizing))
-    asked = [*restarts_of(spec, template, instance.metadata_before), *rereads]
-    restarts = [each for each in dict.fromkeys(asked) if each not in images]
+    requested = [*restarts_of(spec, template, instance.metadata_before), *rereads]
+    restarts = [each for each in dict.fromkeys(requested) if each not in images]
     if obstacle := obstacle_to([*images, *restarts], pod):
         return Attempt(obstacle=obstacle)
     restart = plan_restart(pod, restarts, instance.update, images)

@@ -36,7 +36,7 @@ from tapp.words.notes import PullerNote, StuckNote, UnableNote, decoded
 from tapp.words.quoted import short
 from tapp.words.ranges import joined, name_list
 from tapp.words.reasons import Reason
-from tapp.words.times import noted_since, past, plausible_time, seconds, written
+from tapp.words.times import noted_since, past_time, plausible_time, seconds, written
 from tapp.words.vocabulary import PULLER
 from tapp.world import Options, World
 
@@ -185,7 +185,7 @@ class _Pulling:
         """
         notes = self.nowhere, self.nowhere._replace(node=puller.node)
         times = [self.given_up.get(note, "") for note in notes]
-        return any(self.now - past(at, self.now) < REMEMBERED for at in times)
+        return any(self.now - past_time(at, self.now) < REMEMBERED for at in times)
 
     def _puller(self, change: Update) -> Puller | None:
         """Returns the pod that has to pull images before an update (*puller*), or None.
@@ -196,6 +196,7 @@ class _Pulling:
         pod, template = change.pod, change.template
         # Without a running container the update stops nothing, so it need not wait.
         runs = any(pod.container(name).now.running is not None for name in change.images)
+        # A silent node pulls nothing; the budget makes the update wait until the node reports.
         if not pod.node or not runs or pod.silent:
             return None
         policies = self.policies.get(template.revision)
@@ -238,10 +239,12 @@ class _Pulling:
         # The limit counts pullers in the order of the updates, so that no later one overtakes.
         self.turns += 1
         full = self.found.bytes >= self.options.max_new_pods_bytes
+        # The size of the response and the number of pods limit only new pullers.
         if self.turns > most or (pod is None and (full or self.count >= most)):
             return self.next
         if pod is not None and _has_started(pod):
             self.given_up.pop(self.nowhere._replace(node=puller.node), None)
+            # The node has the images already, so a puller of an earlier update may have its place.
             if not self.yields:
                 self._keep(puller, pod)
             return None
@@ -291,8 +294,8 @@ class _Pulling:
             self._keep(puller, pod)
             node, images = f"node {short(puller.node)}", name_list([*puller.images])
             if pod is None:
-                asked = f"pod {puller.name} is requested and does not exist yet"
-                text = f"{node} pulls {images} before the update; {asked}"
+                state = f"pod {puller.name} is requested and does not exist yet"
+                text = f"{node} pulls {images} before the update; {state}"
                 return wait(Reason.PULLING, text)
             self.found.running.append(puller)
             text = f"{node} pulls {images} before the update, in pod {puller.name}"

@@ -12,7 +12,7 @@ from tapp.decide.cases import Case, delayed, with_steps
 from tapp.decide.deadline import NO_ROLLOUT, Rollout
 from tapp.decide.markers import Markers, plan_markers
 from tapp.decide.missing import MissingObjects
-from tapp.decide.order import one_after_another
+from tapp.decide.ordered_ready import one_after_another
 from tapp.decide.overdue import Overdue
 from tapp.decide.pod_holds import PodHolds, apply_pod_holds, label_later
 from tapp.decide.pulls import Pulls, plan_pulls

@@ -18,7 +18,7 @@ from tapp.pod.availability import NEVER
 from tapp.pod.gate import is_begun, opens_in, unproved_since, update_of
 from tapp.pod.lost import observed_silence
 from tapp.pod.pod import Pod
-from tapp.words.times import UNKNOWN, is_written, past, written
+from tapp.words.times import UNKNOWN, is_written, past_time, written
 from tapp.words.vocabulary import GROUP, INSTANCE, KIND
 
 
@@ -116,5 +116,5 @@ def _is_lost(pod: Pod, now: float) -> bool:
     if since is None or since > now:
         return False
     if since == UNKNOWN:
-        return is_written(noted) and past(noted, now) != UNKNOWN
+        return is_written(noted) and past_time(noted, now) != UNKNOWN
     return noted == written(since)

@@ -20,7 +20,7 @@ from tapp.pod.availability import NEVER, proved_at
 from tapp.pod.inplace import Progress, progress
 from tapp.pod.pod import Pod
 from tapp.words.notes import GateNote
-from tapp.words.times import UNKNOWN, past, seconds
+from tapp.words.times import UNKNOWN, past_time, seconds
 
 # Times in a status are cut to the second, so that the true time may be up to a second later.
 SECOND = 1.0
@@ -132,7 +132,10 @@ def unproved_since(pod: Pod, gate: Condition | None, now: float = NEVER) -> floa
     note = GateNote.decode(gate.last_probe_time, gate.observed_generation)
     if note is None:
         return UNKNOWN
-    noted, began = past(note.since, now), pod.last_update.at if pod.last_update is not None else ""
+    noted, began = (
+        past_time(note.since, now),
+        pod.last_update.at if pod.last_update is not None else "",
+    )
     is_of_this_update = note.generation == pod.generation
     # Before Kubernetes 1.34 the API server drops `observedGeneration` from a condition. The
     # update's record has the time of its write there; an older note belongs to an earlier update.

@@ -62,7 +62,7 @@ from typing import NamedTuple
 from tapp.kube.images import runs_image
 from tapp.kube.objects import ContainerStatus, RanImage
 from tapp.pod.pod import Pod
-from tapp.words.times import UNKNOWN, past, plausible_time
+from tapp.words.times import UNKNOWN, past_time, plausible_time
 
 _NEVER = float("inf")
 # Seconds that a kubelet may need in addition to the grace period; they also cover clocks that
@@ -345,7 +345,7 @@ def _seconds_until_outlasted(pod: Pod, status: ContainerStatus, times: _TimeProo
         times: the time that the kubelet may need, and when it begins.
     """
     now, stop = times.now, times.stop
-    known = [past(_update_written_at(pod), now), pod.created_at(now)]
+    known = [past_time(_update_written_at(pod), now), pod.created_at(now)]
     ended = status.now.terminated
     if ended is not None:
         began = max(*known, pod.plausible_time(ended.started_at, now), times.since)
@@ -355,7 +355,11 @@ def _seconds_until_outlasted(pod: Pod, status: ContainerStatus, times: _TimeProo
         return 0.0 if ran >= stop else None
     if status.now.running is None:
         return None
-    known += [past(status.now.running.started_at, now), past(pod.kubelet_wrote, now), times.since]
+    known += [
+        past_time(status.now.running.started_at, now),
+        past_time(pod.kubelet_wrote, now),
+        times.since,
+    ]
     return max(0.0, max(known) + stop - now)
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from tapp.pod.pod import Pod
 from tapp.words.digits import whole
-from tapp.words.times import UNKNOWN, past
+from tapp.words.times import UNKNOWN, past_time
 
 # Seconds before the second pod, and the longest wait.
 FIRST, LONGEST = 1.0, 300.0
@@ -63,9 +63,9 @@ def _lifetime(pod: Pod, now: float) -> tuple[float, float]:
     """
     began = pod.created_at(now)
     ends = [status.now.terminated for status in pod.containers]
-    times = [past(end.finished_at, now) for end in ends if end is not None]
+    times = [past_time(end.finished_at, now) for end in ends if end is not None]
     times += [
-        past(condition.last_transition_time, now)
+        past_time(condition.last_transition_time, now)
         for name, condition in pod.conditions.items()
         if name in ("Ready", "PodScheduled", "DisruptionTarget")
     ]

@@ -36,7 +36,7 @@ def seconds(text: Any) -> float:
     return at if _FIRST <= at <= _LAST else UNKNOWN
 
 
-def past(text: Any, now: float) -> float:
+def past_time(text: Any, now: float) -> float:
     """Returns a time as seconds since the epoch, or `UNKNOWN` if it is invalid or in the future."""
     at = seconds(text)
     return at if at <= now else UNKNOWN
@@ -60,7 +60,7 @@ def noted_since(text: str, now: float) -> tuple[str, float]:
 
     Returns `now` instead if the text is empty, is invalid or is in the future.
     """
-    at = past(text, now)
+    at = past_time(text, now)
     return (written(now), now) if at == UNKNOWN else (text, at)
 
 

@@ -24,7 +24,7 @@ from hooks.version import VERSION
 from tapp import plan
 from tapp.answer import conditions as answered
 from tapp.answer import mistakes, refusals, status
-from tapp.decide import answer_size, judge, markers, order, rollout
+from tapp.decide import answer_size, judge, markers, ordered_ready, rollout
 from tapp.decide.verdicts import Action
 from tapp.words.conditions import HARMLESS, Type
 from tapp.words.reasons import OF_DECISIONS, Reason
@@ -299,7 +299,7 @@ def test_documented_reasons_are_those_of_the_code() -> None:
 
 
 def test_reasons_in_code_are_taken_from_the_enum() -> None:
-    for module in (judge, markers, rollout, plan, order, answer_size):
+    for module in (judge, markers, rollout, plan, ordered_ready, answer_size):
         assert not {word for word in constants(module) if word in {*Reason}} - {"Completed"}
 
 
