@@ -15,9 +15,10 @@ def conditions_by_type(item: Document) -> dict[str, Document]:
 
 def observed_generation(tapp: Document) -> int:
     """Returns status.observedGeneration of a TApp; 0 if the service has not written a status
-    yet.
+    yet, or if the field is no number.
     """
-    return max(0, int((tapp.get("status") or {}).get("observedGeneration") or 0))
+    found = (tapp.get("status") or {}).get("observedGeneration")
+    return max(0, found) if isinstance(found, int) else 0
 
 
 def unobserved(tapp: Document) -> str:

@@ -1,5 +1,6 @@
 """Formats numbers, durations and instances for messages."""
 
+import math
 from collections.abc import Iterable
 
 from tapp.words.ranges import id_list
@@ -8,7 +9,12 @@ _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 
 
 def short_duration(seconds: float) -> str:
-    """Returns a duration in kubectl's short form, such as `45s`, `3m10s` or `40d`."""
+    """Returns a duration in kubectl's short form, such as `45s`, `3m10s` or `40d`.
+
+    Returns `<unknown>`, as kubectl does, for an infinite duration: its beginning is not known.
+    """
+    if not math.isfinite(seconds):
+        return "<unknown>"
     whole = max(0, int(seconds))
     if whole < 2 * _MINUTE:
         return f"{whole}s"

@@ -176,8 +176,8 @@ class Inspection:
             since = self.standings[instance.id].since
             return Row(instance.id, instance.template_name, state=state, since=since)
         shown = container_statuses(document)
-        main = document.get("spec", {}).get("containers") or []
-        counted = document.get("status", {}).get("containerStatuses") or []
+        main = (document.get("spec") or {}).get("containers") or []
+        counted = (document.get("status") or {}).get("containerStatuses") or []
         revision = (document["metadata"].get("labels") or {}).get(TEMPLATE_HASH, "")
         outdated = not instance.updated and not pod.terminating and instance.template is not None
         return Row(

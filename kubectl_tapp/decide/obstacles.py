@@ -192,7 +192,8 @@ def _instances_lacking_children(observed: Observed, plan: Plan) -> Iterable[_Mis
             used = set(_claims_used(pod)) if claims else set()
             claims = {template: name for template, name in claims.items() if name in used}
         claims = {template: name for template, name in claims.items() if name not in known}
-        begun = since[instance.id] if pod is None else seconds(pod["metadata"]["creationTimestamp"])
+        created = None if pod is None else pod["metadata"].get("creationTimestamp")
+        begun = since[instance.id] if pod is None else seconds(created)
         if pod is None or claims:
             yield _Missing(
                 instance.id, begun if pod is None else None, claims, begun - _NOTICE_SECONDS
