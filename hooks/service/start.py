@@ -5,6 +5,7 @@ allowed values. Without these checks gunicorn would print a traceback, or start 
 requests with errors.
 """
 
+import glob
 import logging
 import os
 import shutil
@@ -66,6 +67,12 @@ def metrics_directory() -> str:
     """
     name = os.environ.get("PROMETHEUS_MULTIPROC_DIR")
     if name:
+        # The library finds the files of the workers by a pattern that begins with this path.
+        if glob.escape(name) != name:
+            raise SystemExit(
+                f"error: PROMETHEUS_MULTIPROC_DIR={name[:200]} cannot be used: name a directory "
+                "without *, ? and ["
+            )
         try:
             Path(name).mkdir(parents=True, exist_ok=True)
             _try(name)

@@ -190,6 +190,16 @@ def test_unusable_metrics_directory_is_an_error_with_its_path(tmp_path: Path, na
     assert said.count("\n") == 1
 
 
+@pytest.mark.parametrize("name", ["[a]", "a*", "a?"])
+def test_metrics_directory_that_is_a_pattern_is_an_error(
+    unset: pytest.MonkeyPatch, tmp_path: Path, name: str
+) -> None:
+    """The library would find no file in such a directory, and /metrics would be empty."""
+    unset.setenv("PROMETHEUS_MULTIPROC_DIR", str(tmp_path / name))
+    with pytest.raises(SystemExit, match="name a directory without"):
+        start.metrics_directory()
+
+
 @pytest.mark.parametrize("name", ["missing", "a file", "/proc"])
 def test_heartbeats_are_in_the_temporary_directory_without_shared_memory(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
