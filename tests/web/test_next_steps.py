@@ -184,6 +184,20 @@ def test_panel_fills_in_the_template_of_its_instance(page: "Page") -> None:
         assert image.input_value() == "shop:broken"
 
 
+@pytest.mark.parametrize("width", [360, 1280])
+def test_panel_of_a_distant_tile_is_visible(page: "Page", width: int) -> None:
+    """Clicks the last tile of many: its panel is beside it, or the page scrolls to the panel."""
+    with on_port(cluster(tapp(replicas=400)), first="/default/shop") as served:
+        page.set_viewport_size({"width": width, "height": 780})
+        page.goto(served.door.address)
+        page.locator("#i399").click(timeout=120_000)
+        heading = page.locator("#why").get_by_text("Why shop-399")
+        heading.wait_for()
+        inside = "it => it.getBoundingClientRect().top < innerHeight"
+        until(page, lambda: heading.evaluate(inside))
+        assert heading.evaluate("it => it.getBoundingClientRect().top > 0")
+
+
 def test_read_only_panel_has_advice_without_buttons(page: "Page") -> None:
     standin = _stuck(Step("", lambda _: True, edit=BROKEN))
     with on_port(standin, first="/default/shop", read_only=True) as served:

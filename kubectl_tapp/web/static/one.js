@@ -204,6 +204,7 @@ export class TAppView {
   }
 
   async why(id) {
+    const opened = this.asked !== id;
     this.asked = id;
     const query = new URLSearchParams({namespace: this.namespace, name: this.name, id});
     let found;
@@ -227,6 +228,8 @@ export class TAppView {
       ...list("Containers", found.containers),
       ...list("Events", found.events), ...list("History", mine.slice(0, 20).map((each) => make("span", {}, when(each.at), ` ${each.text}`)))]);
     $("why").hidden = false;
+    // On a narrow screen the panel is below the tiles.
+    if (opened && matchMedia("(max-width: 999px)").matches) $("why").scrollIntoView({block: "nearest"});
   }
 
   // Returns what the user can do for one instance: advice, and the buttons of its changes. `next` is missing after an error.
