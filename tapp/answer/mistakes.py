@@ -4,7 +4,8 @@ Each function returns a refusal (a condition for the TApp's status), or None if 
 of its kind.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
 
 from tapp.decide.rollout import PRIORITY, priorities
 from tapp.plan import Plan
@@ -23,7 +24,7 @@ def refused(type: Type, reason: Reason, message: str) -> Finding | None:
     return Finding(type, "True", reason, message) if message else None
 
 
-def unknown_instances(plan: Plan) -> Finding | None:
+def _unknown_instances(plan: Plan) -> Finding | None:
     """Returns the condition about keys in the spec that are no instance numbers, or None."""
     spec = plan.world.tapp.spec
     fields: dict[str, Mapping[str, object]] = {
@@ -40,7 +41,7 @@ def unknown_instances(plan: Plan) -> Finding | None:
     return refused(Type.UNKNOWN_INSTANCES, Reason.NOT_A_NUMBER, message)
 
 
-def unknown_statuses(plan: Plan) -> Finding | None:
+def _unknown_statuses(plan: Plan) -> Finding | None:
     """Returns the condition about unknown statuses in `spec.statuses`, or None.
 
     A status is known if this controller or the old tapp-controller uses it.
@@ -66,7 +67,7 @@ def _is_number(key: str) -> bool:
 _KNOWN_STATUSES = frozenset(status.value for status in InstanceStatus)
 
 
-def unused_instances(plan: Plan) -> Finding | None:
+def _unused_instances(plan: Plan) -> Finding | None:
     """Returns the condition about instance numbers in the spec that are not below `spec.replicas`.
 
     Returns None if all numbers are below it.
@@ -110,7 +111,7 @@ def _some_keys(keys: Iterable[str]) -> str:
     )
 
 
-def unused_values(plan: Plan) -> Finding | None:
+def _unused_values(plan: Plan) -> Finding | None:
     """Returns the condition about values in the spec that no template reads, or None.
 
     A key of `spec.values` or `spec.defaultValues` is misspelled either there or in the template.
@@ -123,7 +124,7 @@ def unused_values(plan: Plan) -> Finding | None:
     return refused(Type.UNUSED_VALUES, Reason.NOT_READ, message)
 
 
-def rolling_template_unused(plan: Plan) -> Finding | None:
+def _rolling_template_unused(plan: Plan) -> Finding | None:
     """Returns the condition about an unused template in `spec.updateStrategy.template`, or None."""
     budgets, name = plan.budgets, plan.world.tapp.spec.rolling_name
     if budgets.rolling_used:
@@ -141,7 +142,7 @@ def rolling_template_unused(plan: Plan) -> Finding | None:
     return refused(Type.ROLLING_TEMPLATE_UNUSED, Reason.NOT_FOUND, message)
 
 
-def invalid_partition(plan: Plan) -> Finding | None:
+def _invalid_partition(plan: Plan) -> Finding | None:
     """Returns the condition about an invalid partition, or one of a missing template, or None."""
     message = (
         plan.partition.problem and f"{plan.partition.problem} is updated until it is corrected"
@@ -149,7 +150,7 @@ def invalid_partition(plan: Plan) -> Finding | None:
     return refused(Type.INVALID_PARTITION, Reason.NOT_A_PARTITION, message)
 
 
-def unused_templates(plan: Plan) -> Finding | None:
+def _unused_templates(plan: Plan) -> Finding | None:
     """Returns the condition about unused templates in `spec.templatePool`, or None.
 
     Also returns None without `spec.autoDeleteUnusedTemplate`, which would remove these templates.
@@ -165,7 +166,7 @@ def unused_templates(plan: Plan) -> Finding | None:
     return refused(Type.UNUSED_TEMPLATES, Reason.UNUSED, message)
 
 
-def invalid_update_priority(plan: Plan) -> Finding | None:
+def _invalid_update_priority(plan: Plan) -> Finding | None:
     """Returns the condition about update priorities that are no integers, or None.
 
     Users set a priority by an annotation of a pod or a template.
@@ -184,7 +185,7 @@ def invalid_update_priority(plan: Plan) -> Finding | None:
     return refused(Type.INVALID_UPDATE_PRIORITY, Reason.NOT_A_PRIORITY, message)
 
 
-def invalid_hold_for(plan: Plan) -> Finding | None:
+def _invalid_hold_for(plan: Plan) -> Finding | None:
     """Returns the condition about holds that are limited to an unknown action, or None."""
     wrong = _quoted(
         (hold.limited_to, instance.id)
@@ -211,3 +212,9 @@ def _quoted(texts: Iterable[tuple[str, int]]) -> str:
     wrong = grouped(dict.fromkeys((text[:_QUOTED], id) for text, id in texts))
     parts = [f"{instance_list(ids)}: {quoted(text)}" for text, ids in sorted(wrong.items())]
     return joined(parts, " values")
+
+
+CHECKS: Final[tuple[Callable[[Plan], Finding | None], ...]] = (
+    _invalid_partition, _unknown_instances, _unknown_statuses, _unused_instances, _unused_values,
+    _rolling_template_unused, _unused_templates, _invalid_update_priority, _invalid_hold_for,
+)  # fmt: skip

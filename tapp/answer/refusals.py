@@ -25,10 +25,13 @@ from tapp.words.vocabulary import RESTART_IN_PLACE
 
 
 def refusals(plan: Plan) -> list[Finding]:
-    """Returns the refusals of a sync: conditions that say what the service does not do."""
-    first, *others = [check(plan) for check in _CHECKS]
-    overdue = not_deleted(plan.findings.overdue, plan.world.tapp.metadata.namespace)
-    return [found for found in (first, *overdue, *others) if found is not None]
+    """Returns the refusals of a sync: conditions that say what the service does not do.
+
+    They are in the order of their types.
+    """
+    found = [finding for check in _CHECKS if (finding := check(plan)) is not None]
+    found += not_deleted(plan.findings.overdue, plan.world.tapp.metadata.namespace)
+    return sorted(found, key=lambda finding: _PLACES[finding.type])
 
 
 def _pods_not_created(plan: Plan) -> Finding | None:
@@ -392,13 +395,11 @@ def _stalled(plan: Plan) -> Finding | None:
 
 
 _CHECKS: tuple[Callable[[Plan], Finding | None], ...] = (
-    _pods_not_created, _template_not_found, _invalid_budget, mistakes.invalid_partition,
-    _revisions_not_found, _creation_blocked, _duplicate_merge_keys, _claims_not_owned,
-    _claims_not_grown, _services_not_created, _images_edited, _metadata_edited,
-    _unreadable_pods, _foreign_pods,
+    _pods_not_created, _template_not_found, _invalid_budget, _revisions_not_found,
+    _creation_blocked, _duplicate_merge_keys, _claims_not_owned, _claims_not_grown,
+    _services_not_created, _images_edited, _metadata_edited, _unreadable_pods, _foreign_pods,
     _images_not_pulled, _pullers_not_run, _pods_not_resized, _unknown_containers,
-    mistakes.unknown_instances, mistakes.unknown_statuses, mistakes.unused_instances,
-    mistakes.unused_values, mistakes.rolling_template_unused, mistakes.unused_templates,
-    _pod_status_not_written, _most_nodes_silent, _invalid_lost_node_seconds,
-    mistakes.invalid_update_priority, mistakes.invalid_hold_for, _stalled,
+    _pod_status_not_written, _most_nodes_silent, _invalid_lost_node_seconds, _stalled,
+    *mistakes.CHECKS,
 )  # fmt: skip
+_PLACES = {type: place for place, type in enumerate(Type)}
