@@ -228,8 +228,9 @@ export class TAppView {
       ...list("Containers", found.containers),
       ...list("Events", found.events), ...list("History", mine.slice(0, 20).map((each) => make("span", {}, when(each.at), ` ${each.text}`)))]);
     $("why").hidden = false;
-    // On a narrow screen the panel is below the tiles.
-    if (opened && matchMedia("(max-width: 999px)").matches) $("why").scrollIntoView({block: "nearest"});
+    // On a narrow screen the panel is below the tiles. On a wide one the panel makes the grid narrower, so that tiles move.
+    const shown = matchMedia("(max-width: 999px)").matches ? $("why") : this.tiles.get(id);
+    if (opened) shown?.scrollIntoView({block: "nearest"});
   }
 
   // Returns what the user can do for one instance: advice, and the buttons of its changes. `next` is missing after an error.
