@@ -8,7 +8,7 @@ from tapp.decide.changes import Mark
 from tapp.decide.pod_holds import PENDING_ACTIONS, carried_markers
 from tapp.decide.verdicts import UP_TO_DATE
 from tapp.plan import Plan
-from tapp.words.kinds import SERVICE
+from tapp.words.kinds import DISRUPTION_BUDGET, SERVICE
 from tapp.words.quoted import short
 
 _LONGEST = 1_000  # Characters of a text that quotes the author, which is there for each instance
@@ -18,7 +18,7 @@ def explain(plan: Plan) -> dict[str, Any]:
     """Returns the response of `POST /plan` (docs/endpoints.md).
 
     An invalid budget is null. `services` exists if the CompositeController declares Services, and
-    `claims.grow` exists if a claim grows.
+    `disruptionBudgets` if it declares PodDisruptionBudgets. `claims.grow` exists if a claim grows.
     """
     budgets, storage = plan.budgets, plan.findings.storage
     claims, history, services = storage.claims, storage.history, storage.services
@@ -65,6 +65,14 @@ def explain(plan: Plan) -> dict[str, Any]:
             "keep": [service.name for service in services.keep],
             "apply": [service["metadata"]["name"] for service in services.apply.values()],
             "delete": services.delete,
+        }
+    if DISRUPTION_BUDGET in plan.world.declared.plain:
+        evictions = storage.disruption_budget
+        applied = [] if evictions.apply is None else [evictions.apply]
+        answer["disruptionBudgets"] = {
+            "keep": [budget.name for budget in evictions.keep],
+            "apply": [budget["metadata"]["name"] for budget in applied],
+            "delete": evictions.delete,
         }
     return answer
 

@@ -1,10 +1,10 @@
-"""The plan of one sync: what happens to every instance, and to claims, history and Services.
+"""The plan of one sync: what happens to every instance and to all other objects of a TApp.
 
 `make_plan(world, options, now)` is a pure function. It assembles the instances
 (`tapp/decide/assembly.py`), judges each of them alone (`tapp/decide/judge.py`), and sends all of
 them through the stages (`tapp/decide/stages.py`). Then it plans how much of that fits into the
-response, and the claims, ControllerRevisions and Services. `tapp/answer/` makes the response from a
-plan.
+response, and the claims, ControllerRevisions, Services and PodDisruptionBudget. `tapp/answer/`
+makes the response from a plan.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,6 +15,7 @@ from tapp.decide.answer_size import fit_into_answer, without_node
 from tapp.decide.assembly import Assembly, assemble
 from tapp.decide.cases import Case, delayed
 from tapp.decide.deadline import follow_rollout
+from tapp.decide.evictions import min_available
 from tapp.decide.instances import RECHECK, Instance
 from tapp.decide.judge import judge
 from tapp.decide.missing import MissingObjects, missing_since, waits_for, without_claim
@@ -30,11 +31,13 @@ from tapp.declared.lookup import Templates
 from tapp.declared.templates import Template
 from tapp.pod.waiting import Trouble
 from tapp.storage.claims import plan_claims
+from tapp.storage.disruption_budget import DisruptionBudgetPlan, plan_disruption_budget
 from tapp.storage.growth import grow
 from tapp.storage.history import HistoryPlan, plan_history, unchanged_history
 from tapp.storage.services import ServicePlan, plan_services
 from tapp.words.kinds import SERVICE
 from tapp.words.reasons import Reason
+from tapp.words.times import noted_since
 from tapp.words.vocabulary import AppStatus
 from tapp.world import Options, World
 
@@ -75,7 +78,7 @@ class Plan:
 
 
 def make_plan(world: World, options: Options, now: float) -> Plan:
-    """Decides what happens to the instances, claims, ControllerRevisions and Services of a TApp.
+    """Decides what happens to the instances and all other objects of a TApp.
 
     Args:
         world: the TApp with its children, as the request shows them.
@@ -107,6 +110,7 @@ def make_plan(world: World, options: Options, now: float) -> Plan:
         *(findings.rollout.waits, findings.overdue.waits),
         waits_for(findings.missing.claims, now),
         waits_for(findings.missing.services, now),
+        waits_for(findings.missing.disruption_budget, now),
         [RECHECK] if is_early else [],
         [i.update.wait for i in instances if i.update.wait is not None],
         [each.wait for each in troubles.values() if each.wait is not None],
@@ -132,7 +136,7 @@ def make_plan(world: World, options: Options, now: float) -> Plan:
 def _plan_objects(
     situation: Situation, assembly: Assembly, cases: list[Case], findings: Findings
 ) -> tuple[list[Case], bool]:
-    """Plans the ControllerRevisions, claims and Services, and which pods fit into the response.
+    """Plans all objects except pods, and which pods fit into the response.
 
     The response has a size limit. ControllerRevisions come first, because an update could not be
     undone without them. Then come pods with their claims, and Services in the remaining space.
@@ -163,8 +167,10 @@ def _plan_objects(
     sources = [item.source for item in unscheduled if item.id not in space.waiting]
     claims = plan_claims(world, sources)
     growth = grow(world, claims.keep, _recorded(instances))
-    findings.storage = StoragePlan(claims, growth, history, services)
-    return delayed(cases, space.delays), is_early or services.waits or history.waits
+    cases = delayed(cases, space.delays)
+    evictions = _disruption_budget(situation, cases)
+    findings.storage = StoragePlan(claims, growth, history, services, evictions)
+    return cases, is_early or services.waits or history.waits
 
 
 def _recorded(instances: Sequence[Instance]) -> dict[int, Templates]:
@@ -229,16 +235,33 @@ def _services(world: World, instances: Sequence[Instance], limit: int) -> Servic
     return plan_services(world, wanted, limit)
 
 
+def _disruption_budget(situation: Situation, cases: list[Case]) -> DisruptionBudgetPlan:
+    """Plans the PodDisruptionBudget of the TApp; `cases` have the decisions of this sync."""
+    world, budget = situation.world, situation.world.tapp.spec.disruption_budget
+    if budget is None:
+        return plan_disruption_budget(world, None)
+    try:
+        least = min_available(budget, cases, situation.serving.available, world.foreign)
+    except ValueError as error:
+        return plan_disruption_budget(world, str(error))
+    return plan_disruption_budget(world, least)
+
+
 def _missing_objects(
     situation: Situation, instances: Sequence[Instance], findings: Findings
 ) -> MissingObjects:
-    """Returns the instances that lack a pod, a claim or a Service, with the time since when."""
-    world, status = situation.world, situation.world.tapp.status
+    """Returns the instances that lack a pod, a claim or a Service, with the time since when.
+
+    Includes the time since when the TApp lacks its PodDisruptionBudget.
+    """
+    world, status, now = situation.world, situation.world.tapp.status, situation.now
     services = findings.storage.services.missing
+    unguarded = findings.storage.disruption_budget.is_missing
     return MissingObjects(
         findings.space.not_created,
-        missing_since(status.not_owned, without_claim(world, instances), situation.now),
-        missing_since(status.not_exposed, services, situation.now),
+        missing_since(status.not_owned, without_claim(world, instances), now),
+        missing_since(status.not_exposed, services, now),
+        {noted_since(status.unguarded, now)[0]: []} if unguarded else {},
     )
 
 

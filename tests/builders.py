@@ -170,6 +170,7 @@ def stored(desired: Document, parent: Document, policies: tuple[Policy, ...] = (
         "PersistentVolumeClaim": admission.claim_create,
         "ControllerRevision": admission.revision_create,
         "Service": admission.service_create,
+        "PodDisruptionBudget": lambda budget: budget,
     }
     return create[child["kind"]](child)
 
@@ -204,6 +205,8 @@ def updated(
         return with_meta(admission.claim_update(merged), resourceVersion=version)
     if observed["kind"] == "Service":
         return admission.service_update(merged, observed)
+    if observed["kind"] == "PodDisruptionBudget":
+        return merged
     merged = {**admission.pod_update(merged), "status": observed["status"]}
     generation = observed["metadata"]["generation"]
     changed = not deep_equal(merged["spec"], observed["spec"])
@@ -234,6 +237,12 @@ EXPOSING: Document = {
     "updateStrategy": {"method": "InPlace"},
 }
 """Child resource of a CompositeController with which each instance can have a Service."""
+GUARDING: Document = {
+    "apiVersion": "policy/v1",
+    "resource": "poddisruptionbudgets",
+    "updateStrategy": {"method": "InPlace"},
+}
+"""Child resource of a CompositeController with which a TApp can have a PodDisruptionBudget."""
 
 
 # --- what the kubelet reports ---------------------------------------------------------------------
@@ -438,6 +447,7 @@ def request(  # noqa: PLR0913 - each one is a part of the request
     revisions: list[Document] | None = None,
     classes: list[Document] | None = None,
     services: list[Document] | None = None,
+    budgets: list[Document] | None = None,
 ) -> Document:
     """Returns the request that Metacontroller sends to the hook.
 
@@ -453,6 +463,8 @@ def request(  # noqa: PLR0913 - each one is a part of the request
         classes: the related StorageClasses. If None, the CompositeController does not let claims
             grow.
         services: the observed Services. If None, the CompositeController does not declare them.
+        budgets: the observed PodDisruptionBudgets. If None, the CompositeController does not
+            declare them.
     """
     if finalizing:
         parent = with_meta(parent, **{"deletionTimestamp": DELETED} | parent["metadata"])
@@ -480,6 +492,9 @@ def request(  # noqa: PLR0913 - each one is a part of the request
     if services is not None:
         children["Service.v1"] = keyed(services)
         declared.append(EXPOSING)
+    if budgets is not None:
+        children["PodDisruptionBudget.policy/v1"] = keyed(budgets)
+        declared.append(GUARDING)
     spec: Document = {"generateSelector": True}
     if declared:
         spec["childResources"] = copied(declared)

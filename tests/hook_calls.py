@@ -26,6 +26,7 @@ KEYS = {
     "PersistentVolumeClaim": "PersistentVolumeClaim.v1",
     "ControllerRevision": "ControllerRevision.apps/v1",
     "Service": "Service.v1",
+    "PodDisruptionBudget": "PodDisruptionBudget.policy/v1",
 }
 """Kind of a child -> its key in a request."""
 GATES = {"apps.tkestack.io/InPlaceUpdateReady", "tkestack.io/InPlaceUpdate"}

@@ -15,6 +15,7 @@ from typing import Any
 from simulator.api.apply import LAST_APPLIED
 from tapp.kube.resources import compare
 from tests.conditions import contradictions
+from tests.evictions import too_many_evictions, wrong_budgets
 from tests.holds import touched_on_hold
 from tests.hook_calls import (
     BESIDE,
@@ -93,6 +94,10 @@ def check(
     p6_no_pod_is_omitted_without_reason(request, answer, plan)
     p6_no_revision_is_omitted_without_reason(request, answer)
     p6_services_are_the_instances_own(request, answer)
+    evicted = too_many_evictions(request, answer, after, now)
+    _hold(not evicted, "P2:", evicted)
+    budgets = wrong_budgets(request, answer)
+    _hold(not budgets, "P6: PodDisruptionBudget", budgets)
     p8_the_same_answer_again_changes_nothing(after)
     if plan is not None:
         p4_a_pod_is_touched_only_for_a_reason(request, after, plan)
@@ -108,7 +113,7 @@ def writes(request: Document, answer: Document) -> list[str]:
     """
     result = []
     claims = ["PersistentVolumeClaim"] if claims_are_applied(request) else []
-    updated = {"Pod", "Service", *claims}
+    updated = {"Pod", "Service", "PodDisruptionBudget", *claims}
     for kind in KEYS:
         have, want = observed(request, kind), desired(answer, kind)
         result += [f"create {kind}/{name}" for name in sorted(want.keys() - have.keys())]

@@ -29,10 +29,10 @@ from kubectl_tapp.cluster.registration import (
     controller_for,
     service_of,
     service_options,
-    with_services,
+    with_components,
 )
 from kubectl_tapp.cluster.watching import Watching
-from tapp.words.kinds import PLAIN, SERVICE, Kind
+from tapp.words.kinds import PLAIN, Kind
 
 if TYPE_CHECKING:
     from tapp.world import Options
@@ -238,8 +238,9 @@ class ClusterAccess:
             controller = self.controller(None if observed is None else observed.tapp)
         elif controller is None:
             controller = shipped.manifest(shipped.COMPOSITE)
-            if observed.plain.get(SERVICE):
-                controller = with_services(controller)
+            controller = with_components(
+                controller, [kind for kind, found in observed.plain.items() if found]
+            )
         service = service_of(controller)
         if service not in self._options_by_service:
             name, namespace = service or ("", "")
@@ -423,7 +424,7 @@ def optional_kinds(tapp: Document) -> list[Kind]:
     """Returns the kinds of optional children, such as Services, that the spec of a TApp asks
     for.
     """
-    return [kind for kind in PLAIN if (tapp.get("spec") or {}).get(kind.requested_by)]
+    return [kind for kind in PLAIN if (tapp.get("spec") or {}).get(kind.requested_by) is not None]
 
 
 def is_child(item: Document, uid: str) -> bool:

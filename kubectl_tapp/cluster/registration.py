@@ -1,12 +1,13 @@
 """Finds the CompositeController that serves a TApp, and the options that its service runs with."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from kubectl_tapp.base.observed import Document
+from tapp.words.kinds import PLAIN, Kind
 from tapp.words.vocabulary import SHARD
 
 if TYPE_CHECKING:
@@ -44,16 +45,26 @@ def controller_for(controllers: Sequence[Document], tapp: Document | None) -> Do
     return next(iter(own or controllers), None)
 
 
-def with_services(controller: Document) -> Document:
-    """Returns a CompositeController with Services as a further child resource.
+def with_components(controller: Document, kinds: Iterable[Kind] = PLAIN) -> Document:
+    """Returns a CompositeController with further child resources, as components add them.
 
-    The caller passes the manifest of this release, for a TApp that has Services while the
-    registered CompositeController cannot be read: the component for Services must be installed
-    then.
+    The caller passes the manifest of this release, for a TApp that has such children while the
+    registered CompositeController cannot be read: the component must be installed then.
+
+    Args:
+        controller: the CompositeController.
+        kinds: the kinds of the children; by default those of all components.
     """
-    child = {"apiVersion": "v1", "resource": "services", "updateStrategy": {"method": "InPlace"}}
+    children = [
+        {
+            "apiVersion": kind.api_version,
+            "resource": kind.resource,
+            "updateStrategy": {"method": "InPlace"},
+        }
+        for kind in kinds
+    ]
     spec = controller["spec"]
-    return {**controller, "spec": {**spec, "childResources": [*spec["childResources"], child]}}
+    return {**controller, "spec": {**spec, "childResources": [*spec["childResources"], *children]}}
 
 
 def service_of(controller: Document) -> tuple[str, str] | None:

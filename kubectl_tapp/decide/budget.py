@@ -3,6 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass
 
+from tapp.decide.evictions import max_evictions
 from tapp.decide.rollout import Budget
 from tapp.plan import Plan
 
@@ -70,6 +71,19 @@ def max_unavailable_of(budget: Budget) -> int | None:
     invalid.
     """
     return None if budget.least is None else budget.should_run - budget.least
+
+
+def eviction_limit(plan: Plan) -> Limit | None:
+    """Returns the budget of evictions (`disruptionBudget`), or None if the spec has none."""
+    budget, should_run = plan.world.tapp.spec.disruption_budget, plan.budgets.should_run
+    if budget is None:
+        return None
+    name, value = "disruptionBudget.maxUnavailable", budget.max_unavailable
+    try:
+        allowed = max_evictions(budget, should_run)
+    except ValueError as error:
+        return Limit(name, value, None, should_run, should_run, problem=str(error))
+    return Limit(name, value, allowed, should_run, should_run)
 
 
 def limits(plan: Plan) -> tuple[Limit, Limit]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from kubectl_tapp.base.hints import tapp_command
 from kubectl_tapp.base.words import instances_phrase, plural, short_duration
-from kubectl_tapp.decide.budget import are, limits
+from kubectl_tapp.decide.budget import are, eviction_limit, limits
 from kubectl_tapp.decide.inspection import Inspection, Row
 from tapp.answer.partition_sentence import kept_back
 from tapp.decide.cases import ids_of
@@ -38,7 +38,7 @@ def budget_lines(view: Inspection) -> list[str]:
     """Returns the numbers of the budgets as sentences, one line each.
 
     The first line says how many instances should run and are available; the others say how many of
-    a template's instances may become unavailable.
+    a template's instances may become unavailable by updates, and by evictions.
     """
     plan = view.plan
     unavailable = [i.id for i in plan.instances if i.should_run and i.id not in plan.available]
@@ -60,6 +60,8 @@ def budget_lines(view: Inspection) -> list[str]:
     if others:
         who = f"{plural(len(others), 'template')} {name_list(others)}"
         lines.append(f"{who}: {force.sentence_now(view.serving)}")
+    if (evictions := eviction_limit(plan)) is not None:
+        lines.append(f"evictions: {evictions.sentence_now(view.serving)}")
     return lines
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 
 from kubectl_tapp.base import shipped
 from kubectl_tapp.base.observed import Document
-from kubectl_tapp.cluster.registration import Registration, with_services
+from kubectl_tapp.cluster.registration import Registration, with_components
 from kubectl_tapp.forecast.forecast import Forecast
 from kubectl_tapp.forecast.templates import read_spec, template_bodies
 from simulator.api.admission import DEFAULT_CLASS
@@ -20,7 +20,7 @@ def registration() -> Registration:
     """Returns the CompositeController of this release with all components, and the default
     options.
     """
-    return Registration(with_services(shipped.manifest(shipped.COMPOSITE)), Options(resize=True))
+    return Registration(with_components(shipped.manifest(shipped.COMPOSITE)), Options(resize=True))
 
 
 def storage_classes(claims: Iterable[Document] = ()) -> list[Document]:
@@ -50,6 +50,8 @@ def assumption_sentences(found: Forecast, *tapps: Document) -> Iterator[str]:
     specs = [spec for tapp in tapps if (spec := read_spec(tapp)) is not None]
     if any(spec.service_template is not None for spec in specs):
         yield "the component services is assumed to be installed, which creates the Services"
+    if any(spec.disruption_budget is not None for spec in specs):
+        yield "the component disruption-budgets is assumed to be installed (disruptionBudget)"
     if any(spec.resizes for spec in specs):
         yield "the component resize is assumed to be installed (resources: InPlace)"
     if any(spec.update_strategy.in_place_update_strategy.pre_pull for spec in specs):

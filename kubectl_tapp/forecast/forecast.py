@@ -117,6 +117,9 @@ class Forecast:
     claims: dict[str, str] = field(default_factory=dict)
     # Service name to its effect: `created`, `changed` or `deleted`
     services: dict[str, str] = field(default_factory=dict)
+    # the effect on the PodDisruptionBudget of the TApp, such as `PodDisruptionBudget created
+    # (minAvailable 2)`; empty if it stays
+    disruption_budget: str = ""
     at_once: str = ""  # a phrase about instances off the rolling template that are updated together
     # True if it was simulated; False if it is one decision, without order and times
     played: bool = True

@@ -28,6 +28,7 @@ from tapp.declared.differences import Effect, differences
 from tapp.declared.templates import Template
 from tapp.plan import Plan
 from tapp.words.groups import grouped
+from tapp.words.kinds import DISRUPTION_BUDGET
 from tapp.words.reasons import Reason, Standing
 from tapp.words.vocabulary import TEMPLATE_HASH
 
@@ -82,6 +83,7 @@ class Outcomes:
             base,
             instances=tuple(self._instance(id, claims) for id in ids),
             services=self._effects_on("Service", "changed"),
+            disruption_budget=self._disruption_budget(),
             steps=self._steps() if log.played else (),
             writes=self._writes() if log.played else (),
             limits=self._limits(),
@@ -332,6 +334,28 @@ class Outcomes:
     def _claims(self) -> dict[str, str]:
         kept = {claim["metadata"]["name"]: "kept" for claim in self.observed.claims}
         return kept | self._effects_on("PersistentVolumeClaim", "grown")
+
+    def _disruption_budget(self) -> str:
+        """Returns the effect of the edit on the PodDisruptionBudget of the TApp, or an empty text.
+
+        Only the state after the last sync counts: a rollout raises and lowers `minAvailable`.
+        """
+        last = self.log.last
+        if last is None:
+            return ""
+        plan, before = last.findings.storage.disruption_budget, None
+        for found in self.observed.plain.get(DISRUPTION_BUDGET, []):
+            if found["metadata"]["name"] == self.observed.name:
+                before = found["spec"].get("minAvailable")
+        after = None if plan.apply is None else plan.apply["spec"]["minAvailable"]
+        if after is None:
+            removed = before is not None and last.world.tapp.spec.disruption_budget is None
+            return "PodDisruptionBudget deleted" if removed else ""
+        if before is None:
+            return f"PodDisruptionBudget created (minAvailable {after})"
+        if before == after:
+            return ""
+        return f"PodDisruptionBudget changed (minAvailable {before} to {after})"
 
     def _effects_on(self, kind: str, updated: str) -> dict[str, str]:
         """Returns the effects on the children of a kind: their names -> `created`, `deleted` or

@@ -3,7 +3,7 @@
 from typing import Any
 
 from kubectl_tapp.base.words import instances_phrase
-from kubectl_tapp.decide.budget import Limit, are, limits
+from kubectl_tapp.decide.budget import Limit, are, eviction_limit, limits
 from kubectl_tapp.decide.inspection import Inspection
 from tapp.words.ranges import id_list, name_list
 
@@ -28,6 +28,8 @@ def budget_model(view: Inspection) -> dict[str, Any]:
     if names:
         several = "template" if len(names) == 1 else "templates"
         sentences.append(_sentence(other, f"{several} {name_list(names)}", serving))
+    if (evictions := eviction_limit(plan)) is not None:
+        sentences.append(_sentence(evictions, "evictions", serving))
     if gone:
         verb = "uses" if len(gone) == 1 else "use"
         who = f"{instances_phrase(gone).capitalize()} {are(len(gone))} unavailable"
@@ -50,8 +52,8 @@ def budget_model(view: Inspection) -> dict[str, Any]:
 def _sentence(limit: Limit, whose: str, serving: int) -> str:
     """Returns a sentence about a budget: its field, its value, and how many have to stay available.
 
-    `whose` names the template or templates of the budget, and `serving` is the number of available
-    instances.
+    `whose` names the templates of the budget, or says that it is for evictions. `serving` is the
+    number of available instances.
     """
     if limit.allowed is None:
         return limit.problem

@@ -110,6 +110,8 @@ def headline(forecast: Forecast) -> str:
     for what, became in (("claim", forecast.claims), ("Service", forecast.services)):
         hows = Counter(how for how in became.values() if how != "kept")
         parts += [f"{number} {plural(number, what)} {how}" for how, number in hows.items()]
+    if forecast.disruption_budget:
+        parts.append(forecast.disruption_budget)
     if not parts:
         # Below the headline the plan lists the fields that change, such as a budget.
         what = "no instance changes" if forecast.fields or forecast.templates else "nothing changes"

@@ -83,6 +83,7 @@ BUILT_IN = (
     Kind("apps/v1", "Deployment", "deployments"),
     Kind("apps/v1", "StatefulSet", "statefulsets"),
     Kind("batch/v1", "Job", "jobs"),
+    Kind("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets"),
 )
 
 

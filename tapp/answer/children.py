@@ -1,6 +1,6 @@
 """The children in a response.
 
-They have a fixed order: ControllerRevisions, claims, Services, pods, pullers.
+They have a fixed order: ControllerRevisions, claims, Services, PodDisruptionBudget, pods, pullers.
 
 Metacontroller deletes a child that the response leaves out. So the response includes every child
 that stays. An existing pod that the plan does not change is included as `Pod.unchanged`, a text
@@ -40,11 +40,14 @@ def desired_children(plan: Plan) -> list[Child]:
     world, findings = plan.world, plan.findings
     tapp, storage, manifests = world.tapp, findings.storage, world.manifests
     history, services = storage.history, storage.services
+    evictions = storage.disruption_budget
     children: list[Child] = [render.kept_revision(revision) for revision in history.keep]
     children += [render.new_revision(tapp, record) for record in history.create]
     children += _claims(plan)
     children += [render.kept_plain(service) for service in services.keep]
     children += services.apply.values()
+    children += [render.kept_plain(budget) for budget in evictions.keep]
+    children += [] if evictions.apply is None else [evictions.apply]
     for case in plan.cases:
         decision = case.decision
         if (change := decision.change) is not None:

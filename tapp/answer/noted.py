@@ -38,6 +38,7 @@ def notes_of(plan: Plan) -> dict[str, Any]:
         "notCreated": encode_groups(findings.missing.pods),
         "notOwned": encode_groups(findings.missing.claims),
         "notExposed": encode_groups(findings.missing.services),
+        "unguarded": next(iter(findings.missing.disruption_budget), ""),
         "kept": encode_groups(plan.partition.kept),
         "progressed": encoded(findings.rollout.progressed),
     }

@@ -17,7 +17,7 @@ from tapp.plan import Plan
 from tapp.storage.claims import Claims
 from tapp.storage.growth import Obstacle
 from tapp.words.conditions import Finding, Type
-from tapp.words.kinds import SERVICE
+from tapp.words.kinds import DISRUPTION_BUDGET, SERVICE
 from tapp.words.quoted import quoted, short
 from tapp.words.ranges import SHOWN, id_list, instance_list, joined, name_list
 from tapp.words.reasons import Reason
@@ -278,6 +278,39 @@ def _services_not_created(plan: Plan) -> Finding | None:
     return refused(Type.SERVICES_NOT_CREATED, Reason.NO_SERVICE, joined(parts, " problems"))
 
 
+def _disruption_budget_not_applied(plan: Plan) -> Finding | None:
+    """Returns the condition about a PodDisruptionBudget that is not as the spec asks, or None."""
+    if plan.world.tapp.spec.disruption_budget is None:
+        return None
+    name = plan.world.tapp.metadata.name
+    if DISRUPTION_BUDGET not in plan.world.declared.plain:
+        message = (
+            "no PodDisruptionBudget is created, because spec.disruptionBudget needs the component "
+            "disruption-budgets: install metacontroller/components/disruption-budgets"
+        )
+        return refused(Type.DISRUPTION_BUDGET_NOT_APPLIED, Reason.NOT_REGISTERED, message)
+    found = plan.findings.storage.disruption_budget
+    if found.problem:
+        message = f"{found.problem}; the PodDisruptionBudget {quoted(name)} is not changed"
+        return refused(Type.DISRUPTION_BUDGET_NOT_APPLIED, Reason.NOT_A_BUDGET, message)
+    since = "".join(overdue(plan.findings.missing.disruption_budget, plan.now))
+    message = ""
+    if found.is_taken:
+        message = (
+            f"a PodDisruptionBudget {quoted(name)} exists and does not belong to this TApp, so "
+            "spec.disruptionBudget limits no evictions; delete that PodDisruptionBudget, and the "
+            "TApp gets its own"
+        )
+    elif since:
+        message = (
+            f"the PodDisruptionBudget {quoted(name)} has been requested since {since} and does not "
+            "exist, so spec.disruptionBudget limits no evictions. `kubectl describe tapp "
+            f"{_place(plan)}` shows the error of the API server in the Events; a "
+            "PodDisruptionBudget of this name that exists already does not belong to this TApp"
+        )
+    return refused(Type.DISRUPTION_BUDGET_NOT_APPLIED, Reason.NO_DISRUPTION_BUDGET, message)
+
+
 def _unreadable_pods(plan: Plan) -> Finding | None:
     """Returns the condition about pods that the service cannot read, or None."""
     left = [
@@ -397,7 +430,8 @@ def _stalled(plan: Plan) -> Finding | None:
 _CHECKS: tuple[Callable[[Plan], Finding | None], ...] = (
     _pods_not_created, _template_not_found, _invalid_budget, _revisions_not_found,
     _creation_blocked, _duplicate_merge_keys, _claims_not_owned, _claims_not_grown,
-    _services_not_created, _images_edited, _metadata_edited, _unreadable_pods, _foreign_pods,
+    _services_not_created, _disruption_budget_not_applied, _images_edited, _metadata_edited,
+    _unreadable_pods, _foreign_pods,
     _images_not_pulled, _pullers_not_run, _pods_not_resized, _unknown_containers,
     _pod_status_not_written, _most_nodes_silent, _invalid_lost_node_seconds, _stalled,
     *mistakes.CHECKS,

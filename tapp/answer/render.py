@@ -109,10 +109,10 @@ def kept_pod(manifest: Manifest, template: Template | None) -> Document:
 
 
 def kept_plain(child: Manifest) -> Document:
-    """Returns the response that leaves a Service unchanged."""
+    """Returns the response that leaves a Service or a PodDisruptionBudget unchanged."""
     if child.projected is not None:
         return child.projected
-    # Metacontroller has not applied the Service: its name alone changes nothing.
+    # Metacontroller has not applied the object: its name alone changes nothing.
     found = child.document["metadata"]
     metadata = {key: found[key] for key in ("name", "namespace") if key in found}
     return {**child.kind.type_meta, "metadata": metadata}

@@ -1,4 +1,4 @@
-"""Objects that instances need and the TApp does not own: pods, claims and Services.
+"""Objects that a TApp needs and does not own: pods, claims, Services, PodDisruptionBudget.
 
 A hook receives only objects that have the label of its TApp and belong to it
 (docs/troubleshooting.md, "Lost ownership"). An object that is missing in one request may just not
@@ -22,11 +22,16 @@ Since = dict[str, list[int]]  # Since when, RFC 3339 -> instances
 
 @dataclass
 class MissingObjects:
-    """The instances that lack a pod, a claim or a Service, grouped by the time since when."""
+    """The instances that lack a pod, a claim or a Service, grouped by the time since when.
+
+    `disruption_budget` is about the TApp as a whole.
+    """
 
     pods: Since = field(default_factory=dict)  # pods that were requested and do not appear
     claims: Since = field(default_factory=dict)  # claims that a pod uses and the TApp lacks
     services: Since = field(default_factory=dict)  # Services that are missing or not as requested
+    # Since when the PodDisruptionBudget of the TApp is missing -> no instances; or empty
+    disruption_budget: Since = field(default_factory=dict)
     # Instance -> since when its pod is missing, in seconds since the epoch
     pods_since: dict[int, float] = field(init=False)
 

@@ -20,6 +20,7 @@ from tapp.decide.resizes import Resizes
 from tapp.decide.rollout import Budgets, spend
 from tapp.decide.serving import Serving
 from tapp.storage.claims import ClaimPlan
+from tapp.storage.disruption_budget import DisruptionBudgetPlan
 from tapp.storage.growth import NO_GROWTH, Growth
 from tapp.storage.history import HistoryPlan
 from tapp.storage.services import ServicePlan
@@ -42,12 +43,13 @@ class Situation:
 
 @dataclass
 class StoragePlan:
-    """The plans for claims, ControllerRevisions and Services of a TApp."""
+    """The plans for claims, ControllerRevisions, Services and PodDisruptionBudget of a TApp."""
 
     claims: ClaimPlan = field(default_factory=ClaimPlan)
     growth: Growth = NO_GROWTH  # the claims that get larger, and what prevents others from it
     history: HistoryPlan = field(default_factory=HistoryPlan)  # the ControllerRevisions
     services: ServicePlan = field(default_factory=ServicePlan)
+    disruption_budget: DisruptionBudgetPlan = field(default_factory=DisruptionBudgetPlan)
 
 
 @dataclass

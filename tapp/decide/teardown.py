@@ -4,7 +4,7 @@ Entry point: `tear_down`. The spec may be invalid, because such a TApp must be d
 decisions depend only on the observed objects, so a repeated call does no harm (docs/deletion.md).
 The deletion waits for these groups of objects, one after the other: pods (on silent nodes, on hold,
 or ending), claims that are deleted with the TApp, ControllerRevisions. Services stay as long as
-pods exist, because clients may use them.
+pods exist, because clients may use them. The PodDisruptionBudget is deleted at once.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,7 +25,9 @@ from tapp.pod.lost import limit_of, lost_in, silent_since
 from tapp.pod.manifest import Manifest
 from tapp.pod.pod import Pod
 from tapp.pod.trouble import TROUBLE_AFTER
+from tapp.storage.services import is_ours
 from tapp.words.groups import grouped
+from tapp.words.kinds import DISRUPTION_BUDGET, SERVICE
 from tapp.words.times import plausible_time, written
 from tapp.words.vocabulary import PendingAction
 from tapp.world import Options
@@ -55,7 +57,7 @@ class Teardown:
     pods: Sequence[Pod]  # pods that stay for now
     claims: Sequence[ClaimObject]  # claims that stay
     revisions: Sequence[RevisionObject]  # ControllerRevisions that stay
-    plain: Sequence[Manifest]  # Services that stay
+    plain: Sequence[Manifest]  # Services and PodDisruptionBudgets that stay
     finalized: bool  # whether nothing is left to wait for, and the TApp may be removed
     # Name of a pod that stays -> markers to write
     marks: dict[str, Mark] = field(default_factory=dict)
@@ -91,7 +93,7 @@ def tear_down(  # noqa: PLR0913 - what was observed, and what was asked for
         claims: all claims of the TApp.
         hold_policy: the part of the spec with the time limit of holds against deletion.
         revisions: all ControllerRevisions of the TApp.
-        plain: all Services of the TApp.
+        plain: all Services and PodDisruptionBudgets of the TApp.
         options: the operator's settings.
         now: the time of the call, in seconds since the epoch.
     """
@@ -120,7 +122,7 @@ def tear_down(  # noqa: PLR0913 - what was observed, and what was asked for
         [*waiting, *on_hold],
         staying,
         [],
-        plain if pods else [],
+        [child for child in plain if not _is_own_budget(child)] if pods else [],
         finalized=done,
         marks=marks,
         silent=_silent(pods, _deleted_at(parent, now), now),
@@ -133,6 +135,14 @@ def tear_down(  # noqa: PLR0913 - what was observed, and what was asked for
     )
 
 
+def _is_own_budget(child: Manifest) -> bool:
+    """Returns True if a child is the PodDisruptionBudget that this service requested.
+
+    No instance should run any more, so the eviction of a pod on hold needs no budget.
+    """
+    return child.kind == DISRUPTION_BUDGET and is_ours(child)
+
+
 def _left(
     parent: Parent,
     pods: Sequence[Pod],
@@ -142,15 +152,17 @@ def _left(
 ) -> Left:
     """Returns the remaining objects of a TApp that is being deleted.
 
-    `claims` are only those that are deleted with the TApp, and `plain` are its Services.
+    `claims` are only those that are deleted with the TApp. `plain` are its Services and
+    PodDisruptionBudgets; only the Services are looked at.
     """
+    services = [child for child in plain if child.kind == SERVICE]
     meta = parent.metadata
     return Left(
         meta.namespace,
         meta.deletion_timestamp or "",
         pods,
         [claim.metadata.name for claim in claims],
-        overdue_of(pods, claims, plain, now),
+        overdue_of(pods, claims, services, now),
         [name for name in meta.finalizers if not name.startswith(_METACONTROLLER)],
     )
 

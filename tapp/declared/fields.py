@@ -58,7 +58,7 @@ VALUES: Final[Keywords] = {"maxProperties": 64}
 
 
 BUDGET: Final[Keywords] = {"maxLength": 16, **rules.BUDGET}
-PARTITION: Final[Keywords] = {"maxLength": 16, **rules.PARTITION}
+PORTION: Final[Keywords] = {"maxLength": 16, **rules.PORTION}
 
 
 Name = Annotated[str, Field(json_schema_extra=NAME)]

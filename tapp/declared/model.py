@@ -22,7 +22,12 @@ from tapp.declared.fields import (
     Whole,
 )
 from tapp.declared.observed import NEVER, ObservedStatus
-from tapp.declared.policies import RetentionPolicy, ServiceRetentionPolicy, UpdateStrategy
+from tapp.declared.policies import (
+    DisruptionBudget,
+    RetentionPolicy,
+    ServiceRetentionPolicy,
+    UpdateStrategy,
+)
 from tapp.kube.parts import map_of
 from tapp.words.vocabulary import DEFAULT_TEMPLATE, MAX_REPLICAS
 
@@ -74,6 +79,10 @@ class TAppSpec(Value):
     update_strategy: UpdateStrategy = UpdateStrategy()
     """How the instances are updated when their template changes. Unset: maxUnavailable 1, and
     forceUpdate.maxUnavailable 100%."""
+    disruption_budget: DisruptionBudget | None = None
+    """The limit of evictions, such as those of kubectl drain. The TApp gets a PodDisruptionBudget
+    with its own name. Instances that are killed, finished or beyond replicas do not count. Needs
+    the component disruption-budgets. Unset: no PodDisruptionBudget."""
     force_delete_pod: bool = False
     """Start an instance on another node when its node has not reported for TAPP_LOST_NODE_SECONDS
     (300; the annotation apps.tkestack.io/lost-node-seconds sets it for one TApp). The instance may

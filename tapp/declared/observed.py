@@ -31,6 +31,11 @@ def _revision(value: Any) -> str:
     return value if isinstance(value, str) and REVISION.fullmatch(value) else ""
 
 
+def _time(value: Any) -> str:
+    """Returns a time (RFC 3339), or an empty string if the value is none."""
+    return value if isinstance(value, str) and is_written(value) else ""
+
+
 def _texts(value: Any) -> dict[str, str]:
     """Returns the entries of a mapping whose values are texts; empty if the value is no mapping."""
     return {key: item for key, item in map_of(value).items() if isinstance(item, str)}
@@ -73,6 +78,7 @@ Text = Annotated[str, BeforeValidator(text_of)]
 Texts = Annotated[dict[str, str], BeforeValidator(_texts)]
 Noted = Annotated[dict[str, str], BeforeValidator(_noted)]
 Since = Annotated[dict[str, str], BeforeValidator(_since)]
+Time = Annotated[str, BeforeValidator(_time)]
 Revision = Annotated[str, BeforeValidator(_revision)]
 Count = Annotated[int, Field(ge=0)]
 Generation = Annotated[int, Field(json_schema_extra={"format": "int64"})]
@@ -194,6 +200,9 @@ class ObservedStatus(Value):
     not_exposed: Since = Field(default_factory=dict)
     """Time -> the instances, as ranges, whose Service has been requested since then and does not
     exist, or still differs from the request."""
+    unguarded: Time = ""
+    """Since when the PodDisruptionBudget of disruptionBudget has been requested and does not exist.
+    Absent if it exists or is not wanted."""
     progressed: Noted = Field(default_factory=dict)
     """Generation/updates begun/instances available -> since when the current rollout has been at
     this point."""

@@ -1,4 +1,4 @@
-"""The policies in a TApp's spec: update strategy and retention.
+"""The policies in a TApp's spec: update strategy, evictions and retention.
 
 Like `model.py`, this module is a source of the CRD.
 """
@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from tapp.declared.fields import BUDGET, NAME, PARTITION, Value, Whole
+from tapp.declared.fields import BUDGET, NAME, PORTION, Value, Whole
 
 Retention = Literal["Retain", "Delete"]
 
@@ -58,7 +58,7 @@ class UpdateStrategy(Value):
     (Ascending) or the one with the highest (Descending). Instances that do not run the rolling
     template go before all others. Within both groups, instances with a higher annotation
     apps.tkestack.io/update-priority go first. Unset: Ascending."""
-    partition: int | str = Field(default=0, json_schema_extra=PARTITION)
+    partition: int | str = Field(default=0, json_schema_extra=PORTION)
     """How many instances of the rolling template keep the revision that they have. A number, or a
     percentage of these instances, rounded up. Below 100%, at least one of several is updated. The
     last instances in the order are kept. A kept instance that loses its pod gets a new pod of the
@@ -73,6 +73,15 @@ class UpdateStrategy(Value):
     no limit."""
     paused: bool = False
     """Stop updates. Instances are still created, deleted, killed and started. Unset: false."""
+
+
+class DisruptionBudget(Value):
+    """The budget of evictions (`spec.disruptionBudget`)."""
+
+    max_unavailable: int | str = Field(default=1, json_schema_extra=PORTION)
+    """How many of the instances that should run may be unavailable for an eviction to be allowed: a
+    number, or a percentage of these instances, rounded up. Unavailable for any reason counts, so
+    evictions and updates share the number. With 0 no eviction is allowed. Unset: 1."""
 
 
 class RetentionPolicy(Value):

@@ -69,7 +69,7 @@ def _portion(least: int, share: str, example: str) -> dict[str, Any]:
 
 
 BUDGET: Final = _portion(1, "[1-9][0-9]?", "25%")
-PARTITION: Final = _portion(0, "[1-9]?[0-9]", "30%")
+PORTION: Final = _portion(0, "[1-9]?[0-9]", "30%")
 
 _NUMBER: Final = "^(0|[1-9][0-9]*)$"
 _ID_HINT: Final = 'keys are instance numbers without leading zeros, such as "0" or "12"'

@@ -211,6 +211,25 @@ _REFUSED: Final = (
         "way.",
     ),
     Advice(
+        Reason.NOT_REGISTERED, (Type.DISRUPTION_BUDGET_NOT_APPLIED,),
+        "`disruptionBudget` is set, and the component "
+        "[disruption-budgets](install.md#components) is not installed, so nothing limits evictions",
+        "Install the component, or remove `disruptionBudget`.",
+    ),
+    Advice(
+        Reason.NOT_A_BUDGET, (Type.DISRUPTION_BUDGET_NOT_APPLIED,),
+        "`disruptionBudget.maxUnavailable` is neither a number of at least 0 nor a percentage from "
+        "0% to 100%. A PodDisruptionBudget that exists stays as it is",
+        "Correct `disruptionBudget.maxUnavailable`.",
+    ),
+    Advice(
+        Reason.NO_DISRUPTION_BUDGET, (Type.DISRUPTION_BUDGET_NOT_APPLIED,),
+        "the PodDisruptionBudget has not existed for 30 seconds; or a PodDisruptionBudget of that "
+        "name has [another owner](disruption-budget.md)",
+        "Read the message and the Events of the TApp: {describe}. Delete a PodDisruptionBudget "
+        "that is in the way.",
+    ),
+    Advice(
         Reason.EDITED, (Type.IMAGES_EDITED,),
         "a user or a program has set another image in a pod (`kubectl set image pod/...`). The "
         "image stays until the template changes for that container. Not detected in "

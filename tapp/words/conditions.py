@@ -27,6 +27,7 @@ class Type(StrEnum):
     CLAIMS_NOT_OWNED = "ClaimsNotOwned"
     CLAIMS_NOT_GROWN = "ClaimsNotGrown"
     SERVICES_NOT_CREATED = "ServicesNotCreated"
+    DISRUPTION_BUDGET_NOT_APPLIED = "DisruptionBudgetNotApplied"
     IMAGES_EDITED = "ImagesEdited"
     METADATA_EDITED = "MetadataEdited"
     UNREADABLE_PODS = "UnreadablePods"

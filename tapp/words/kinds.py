@@ -36,9 +36,12 @@ POD: Final = Kind("Pod", "v1", "pods")
 CLAIM: Final = Kind("PersistentVolumeClaim", "v1", "persistentvolumeclaims")
 REVISION: Final = Kind("ControllerRevision", "apps/v1", "controllerrevisions")
 SERVICE: Final = Kind("Service", "v1", "services", "serviceTemplate")
+DISRUPTION_BUDGET: Final = Kind(
+    "PodDisruptionBudget", "policy/v1", "poddisruptionbudgets", "disruptionBudget"
+)
 
 # Kinds that belong to a component. Metacontroller updates their objects (`InPlace`), the service
 # reads only metadata and spec of them, and they stay as long as the TApp has pods. A new kind needs
 # a row here, and rules.
-PLAIN: Final = (SERVICE,)
+PLAIN: Final = (SERVICE, DISRUPTION_BUDGET)
 EVERY: Final = (POD, CLAIM, REVISION, *PLAIN)

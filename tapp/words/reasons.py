@@ -142,8 +142,13 @@ class Reason(StrEnum):
     NOT_OWNED = "NotOwned", _BLOCKED, "claims in use do not belong to the TApp"
     NOT_EXPANDABLE = "NotExpandable", _BLOCKED, "claims cannot grow"
     INFEASIBLE = "Infeasible", _BLOCKED, "a storage driver refuses to let claims grow"
-    NOT_REGISTERED = "NotRegistered", _BLOCKED, "the component services is not installed"
+    NOT_REGISTERED = "NotRegistered", _BLOCKED, "a component that the spec needs is not installed"
     NO_SERVICE = "NoService", _BLOCKED, "requested Services do not exist"
+    NO_DISRUPTION_BUDGET = (
+        "NoDisruptionBudget",
+        _BLOCKED,
+        "the requested PodDisruptionBudget does not exist",
+    )
     EDITED = "Edited", _BLOCKED, "an image was set by hand"
     UNREADABLE = "Unreadable", _BLOCKED, "a pod cannot be read"
     NO_CONTAINER = (

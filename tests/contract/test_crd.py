@@ -498,6 +498,7 @@ def test_each_rule_is_at_the_field_that_it_checks() -> None:
         ".spec.updateStrategy.maxUnavailable",
         ".spec.updateStrategy.partition",
         ".spec.updateStrategy.forceUpdate.maxUnavailable",
+        ".spec.disruptionBudget.maxUnavailable",
         *[".spec.volumeClaimTemplates"] * 2,
         ".spec.serviceName",
         ".spec.serviceTemplate.spec",
@@ -569,6 +570,7 @@ OWN_WORDS = {
     "forceUpdate": f"{unset('maxUnavailable')} {policies.ForceUpdate().max_unavailable}.",
     "inPlaceUpdateStrategy": f"{unset('gracePeriodSeconds')} "
     f"{policies.InPlaceUpdateStrategy().grace_period_seconds}.",
+    "disruptionBudget": "Unset: no PodDisruptionBudget.",
     "persistentVolumeClaimRetentionPolicy": "Unset: they are retained.",
     "holdTimeoutSeconds": "Unset: no limit.",
     "deletionHoldTimeoutSeconds": "Unset: no limit.",
@@ -643,6 +645,7 @@ def test_status_has_exactly_the_documented_fields() -> None:
         "notCreated",
         "notOwned",
         "notExposed",
+        "unguarded",
         "progressed",
         "held",
         "conditions",

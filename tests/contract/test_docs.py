@@ -196,11 +196,11 @@ def test_documented_values_of_the_chart_exist() -> None:
 
 
 def test_disruption_budget_of_the_guide_is_the_one_of_the_example() -> None:
-    """The guide shows the PodDisruptionBudget itself, because the example also has a TApp."""
+    """The guide shows only the fields of the example that matter."""
     guide = text(ROOT / "docs" / "how-to.md")
-    (shown,) = re.findall(r"```yaml\n(apiVersion: policy/v1\n.*?)```", guide, re.DOTALL)
-    example, _ = yaml.safe_load_all(text(ROOT / "examples" / "disruption-budget.yaml"))
-    assert yaml.safe_load(shown) == example
+    (shown,) = re.findall(r"```yaml\n(spec:\n  disruptionBudget:.*?)```", guide, re.DOTALL)
+    example = yaml.safe_load(text(ROOT / "examples" / "disruption-budget.yaml"))
+    assert yaml.safe_load(shown)["spec"].items() <= example["spec"].items()
 
 
 def test_documented_limits_of_concurrent_requests_are_those_of_the_code() -> None:

@@ -20,6 +20,7 @@ from hooks.app import create_app
 from hooks.service.settings import Settings
 from hooks.version import VERSION
 from tapp.words import vocabulary
+from tapp.words.kinds import PLAIN
 from tests.contract.manifests import (
     INSTALL,
     METACONTROLLER,
@@ -318,7 +319,8 @@ def test_registration_has_the_fields_that_the_hooks_rely_on(installed: list[Docu
     children = {
         child["resource"]: child["updateStrategy"]["method"] for child in spec["childResources"]
     }
-    assert children.pop("services", "InPlace") == "InPlace"
+    for kind in PLAIN:
+        assert children.pop(kind.resource, "InPlace") == "InPlace"
     assert children == {
         "pods": "InPlace",
         "persistentvolumeclaims": "InPlace",

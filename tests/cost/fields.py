@@ -21,6 +21,7 @@ _OPENED: Final = (
     "updateStrategy",
     "updateStrategy.forceUpdate",
     "updateStrategy.inPlaceUpdateStrategy",
+    "disruptionBudget",
     "template",
     "template.metadata",
     "template.spec",

@@ -73,6 +73,7 @@ def bare(replicas: int) -> Document:
         replicas=replicas,
         template=template("nginx:2"),
         updateStrategy={"maxUnavailable": "100%", "inPlaceUpdateStrategy": {"prePull": True}},
+        disruptionBudget={},
         volumeClaimTemplates=[claim_template()],
         serviceTemplate={"metadata": {}, "spec": {"ports": [{"port": 80}]}},
         status={},
@@ -104,7 +105,9 @@ def _size(shape: Shape, size: int) -> int:
 
 
 def _asked(parent: Document, children: list[Document], path: str = "/sync", **more: Any) -> Asked:
-    made = request(parent, children, classes=[], services=[], **{"revisions": [], **more})
+    made = request(
+        parent, children, classes=[], services=[], budgets=[], **{"revisions": [], **more}
+    )
     return Asked(path, as_sent(made), int(parent["spec"].get("replicas", 1)))
 
 

@@ -45,7 +45,11 @@ from .volumes import Provisioner
 Needs = Callable[[int, str], None]
 FAILED = pytest.StashKey[bool]()
 NOTES = pytest.StashKey[list[str]]()
-SERVICES = REPOSITORY / "metacontroller" / "components" / "services"
+CHILDREN = [
+    REPOSITORY / "metacontroller" / "components" / name
+    for name in ("services", "disruption-budgets")
+]
+"""Components that add a kind of children."""
 CLUSTERLESS = ("test_cluster_choice",)
 """Files with tests that need no cluster. A plain run reads no other file of this directory."""
 
@@ -288,13 +292,14 @@ def tapps(controller: Controller, hook_proxy: HookProxy) -> Iterator[Controller]
 
 @pytest.fixture
 def exposing(kube: Kube, tapps: Controller, hook_proxy: HookProxy) -> Iterator[None]:
-    """Installs the component services for the test."""
+    """Installs the components services and disruption-budgets for the test."""
     (shipped,) = documents(SHIPPED[0])
-    for document in documents(SERVICES / "cluster-role.yaml"):
-        kube.apply(document)
-    (patch,) = documents(SERVICES / "composite-controller.yaml")
     changed = copy.deepcopy(shipped)
-    changed["spec"]["childResources"] += [each["value"] for each in patch]
+    for component in CHILDREN:
+        for document in documents(component / "cluster-role.yaml"):
+            kube.apply(document)
+        (patch,) = documents(component / "composite-controller.yaml")
+        changed["spec"]["childResources"] += [each["value"] for each in patch]
     tapps.register(changed, hook_proxy.url)
     yield
     tapps.register(shipped, hook_proxy.url)

@@ -105,6 +105,7 @@ API_VERSIONS = {
     "PersistentVolumeClaim": "v1",
     "ControllerRevision": "apps/v1",
     "Service": "v1",
+    "PodDisruptionBudget": "policy/v1",
 }
 HOOKS = ("/sync", "/finalize", "/customize", "/plan", "/pod-status")
 GOOD, BAD = {200}, {400, 401, 404, 405, 411, 413, 415}
@@ -118,7 +119,10 @@ ANSWER_KEYS = {
     "/sync": {"status", "children", "resyncAfterSeconds"},
     "/finalize": {"status", "children", "finalized", "resyncAfterSeconds"},
     "/customize": {"relatedResources"},
-    "/plan": {"instances", "budget", "claims", "revisions", "refused", "services"},
+    "/plan": {
+        *("instances", "budget", "claims", "revisions", "refused", "services"),
+        "disruptionBudgets",
+    },
     "/pod-status": {"status", "resyncAfterSeconds"},
 }
 _ERROR_TYPES = re.compile(rb"Traceback|\.py\b|[a-z]Error\b|0x[0-9a-f]{6}")
@@ -239,6 +243,8 @@ class Service:
         gone |= {("PersistentVolumeClaim", claim) for claim in plan["claims"]["delete"]}
         gone |= {("ControllerRevision", name) for name in plan["revisions"]["delete"]}
         gone |= {("Service", name) for name in plan.get("services", {}).get("delete", ())}
+        budgets = plan.get("disruptionBudgets", {}).get("delete", ())
+        gone |= {("PodDisruptionBudget", name) for name in budgets}
         hold(omitted == gone, f"left out: {omitted - gone}; kept though to go: {gone - omitted}")
 
 

@@ -65,6 +65,7 @@ def is_as_specified(world: World, resizes: ResizeJudge, *, mirror: bool) -> None
         if f"{NAME}-{id}" in pods:
             raise ViolationError(f"P3: {NAME}-{id} is still there")
     _has_services(world, spec, {*range(spec["replicas"])})
+    _has_disruption_budget(world, spec, len(running))
     for id in running:
         pod, body = pods[f"{NAME}-{id}"], kept_template(request, tapp["status"], id)
         assert body is not None, default_name(spec)
@@ -93,6 +94,24 @@ def _has_services(world: World, spec: Document, numbers: set[int]) -> None:
         port = str(template["spec"]["ports"][0]["port"]).replace("$(tapp.index)", str(id))
         if found[f"{NAME}-{id}"]["spec"]["ports"][0]["port"] != int(port):
             raise ViolationError(f"P3: the Service of {NAME}-{id} has another port than {port}")
+
+
+def _has_disruption_budget(world: World, spec: Document, running: int) -> None:
+    """Checks that the PodDisruptionBudget leaves as many instances as `spec.disruptionBudget`
+    says, and that there is none without the field.
+
+    `running` is the number of instances that should run.
+    """
+    found = {each["metadata"]["name"]: each["spec"] for each in world.list("PodDisruptionBudget")}
+    budget = spec.get("disruptionBudget")
+    if budget is None:
+        if found:
+            raise ViolationError(f"P3: there are PodDisruptionBudgets {[*found]}")
+        return
+    most = budget["maxUnavailable"]
+    most = -(-int(most[:-1]) * running // 100) if isinstance(most, str) else most
+    if found.keys() != {NAME} or found[NAME]["minAvailable"] != max(0, running - most):
+        raise ViolationError(f"P3: {found} is to leave {running} less {most}")
 
 
 def _has_resources(resizes: ResizeJudge, pod: Document, body: Document, mode: str | None) -> None:

@@ -80,6 +80,7 @@ EDITS: dict[str, tuple[Callable[..., None], Draws]] = {
     "pause": (_field(_IN, "paused"), {"paused": st.booleans()}),
     "min_ready_seconds": (_field("minReadySeconds"), {"seconds": st.sampled_from([0, 2, 5])}),
     "services": (specs.set_service, {"port": specs.service_ports}),
+    "evictions": (specs.set_evictions, {"most": specs.evictions}),
     "repair": (specs.repair, {}),
 }  # fmt: skip
 """Name of a rule -> the function that edits the spec, and the strategies for its arguments."""

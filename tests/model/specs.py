@@ -168,6 +168,7 @@ def tapps(draw: st.DrawFn) -> Document:
     if draw(st.booleans()):
         set_service(spec, draw(service_ports))
         spec["serviceRetentionPolicy"] = {"whenKilled": draw(_policies)}
+    set_evictions(spec, draw(evictions))
     return spec
 
 
@@ -176,6 +177,14 @@ SIZES = ("1Gi", "2Gi", "1536Mi", "4096Mi")
 
 _policies = st.sampled_from(["Retain", "Delete"])
 retentions = st.fixed_dictionaries({"whenDeleted": _policies, "whenScaled": _policies})
+
+
+evictions = st.sampled_from([None, None, 0, 1, 2, "30%"])
+
+
+def set_evictions(spec: Document, most: int | str | None) -> None:
+    """Sets how many instances evictions may take; None removes the budget of evictions."""
+    put(spec, "disruptionBudget", None if most is None else {"maxUnavailable": most})
 
 
 service_ports = st.sampled_from([80, 81, "8$(tapp.index)", None])

@@ -86,6 +86,7 @@ def valued(text: str, count: int) -> Document:
 NEW = {"template": pod("web:2")}
 POOL = {"templatePool": {"blue": pod("web:3")}}
 SERVICES = {"serviceTemplate": {"spec": {"ports": [{"name": "web", "port": 80}]}}}
+GUARDED = {"disruptionBudget": {"maxUnavailable": 1}}
 ENDED = {"persistentVolumeClaimRetentionPolicy": {"whenScaled": "Delete"}}
 PROBED = {"readinessProbe": {"tcpSocket": {"port": 80}}}
 GATES = [{"conditionType": "apps.tkestack.io/InPlaceUpdateReady"}]
@@ -194,6 +195,9 @@ EDITS: dict[str, Edit] = {
     "Services": lambda _: (rolling(), rolling() | SERVICES),
     "Services for more": lambda n: (SERVICES, SERVICES | {"replicas": n + 1}),
     "no Services any more": lambda _: (SERVICES, {}),
+    "a budget of evictions": lambda _: (rolling(), rolling() | GUARDED),
+    "evictions beside fewer": lambda n: (GUARDED, GUARDED | {"replicas": n - 1}),
+    "no budget of evictions": lambda _: (GUARDED, {}),
     "resources": lambda _: (
         rolling() | {"template": pod(container=asking("1"))},
         rolling() | {"template": pod(container=asking("2"))},
@@ -379,6 +383,7 @@ def test_ordinary_edits_are_completed(edit: str, count: int, tmp_path: Path) -> 
 ASSUMED: dict[str, tuple[str, str]] = {
     "a claim grows": ("StorageClasses are assumed to let claims grow", "unchanged"),
     "Services for more": ("the component services is assumed", "created"),
+    "a budget of evictions": ("the component disruption-budgets is assumed", "unchanged"),
     "resources in place": ("the component resize is assumed", "in place"),
     "an image that is pulled first": ("mount image volumes", "in place"),
     "a drain before it": ("the component pod-status is assumed", "in place"),

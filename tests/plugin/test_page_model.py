@@ -69,6 +69,18 @@ def test_budget_has_the_field_and_the_instances_that_use_it_up(replicas: int) ->
     )
 
 
+def test_budget_has_a_sentence_about_evictions_if_the_spec_limits_them() -> None:
+    """The number is that of `disruptionBudget`, and a killed instance does not count."""
+
+    def guarded(life: Life) -> None:
+        life.patch(disruptionBudget={"maxUnavailable": "50%"}, statuses={"3": "Killed"})
+
+    assert budget_model(seen(guarded))["sentences"][1] == (
+        "disruptionBudget.maxUnavailable 50% (2) of 3 (for evictions): at most 2 may be "
+        "unavailable at a time, so 1 must stay available; 3 are available now."
+    )
+
+
 def test_next_steps_name_the_buttons_that_they_have() -> None:
     view = seen(stuck_image)
     found = next_steps(view, without_effect(view, history_of(view.observed)))

@@ -179,6 +179,7 @@ def test_rollback_keeps_values_that_the_history_lacks() -> None:
 
 # --- Services of instances ------------------------------------------------------------------------
 
+GUARDED = {"maxUnavailable": 1}
 EXPOSED = {"spec": {"ports": [{"port": "8$(tapp.index)"}]}}
 
 
@@ -211,3 +212,44 @@ def test_component_is_recognized_without_permission_for_the_registration() -> No
     web = exposing(serviceTemplate=EXPOSED)
     web.forbid("get compositecontrollers.metacontroller.k8s.io")
     assert "ServicesNotCreated" not in kubectl_tapp(web, "status", "web").out
+
+
+# --- the budget of evictions ----------------------------------------------------------------------
+
+
+def test_plan_has_the_new_number_of_the_disruption_budget(tmp_path: Path) -> None:
+    """An edit creates, changes or deletes the PodDisruptionBudget, and the plan says so."""
+    web = exposing()
+    found = planned(web, tmp_path, disruptionBudget=GUARDED)
+    assert found.endswith("web: PodDisruptionBudget created (minAvailable 2)")
+    web = exposing(disruptionBudget=GUARDED)
+    assert planned(web, tmp_path, disruptionBudget=GUARDED).endswith("web: nothing changes")
+    found = planned(web, tmp_path, disruptionBudget=GUARDED, statuses={"2": "Killed"})
+    assert "PodDisruptionBudget changed (minAvailable 2 to 1)" in found
+    assert planned(web, tmp_path).endswith("web: PodDisruptionBudget deleted")
+
+
+def test_plan_reports_a_missing_component_for_disruption_budgets(tmp_path: Path) -> None:
+    life = Life().apply(registration())
+    web = StandIn(life.apply(manifest(replicas=3, template=template())).world)
+    file = tmp_path / "tapp.yaml"
+    spec = {"replicas": 3, "template": template(), "disruptionBudget": {}}
+    file.write_text(json.dumps(manifest(**spec)))
+    found = kubectl_tapp(web, "plan", "-f", str(file)).out
+    assert "DisruptionBudgetNotApplied: no PodDisruptionBudget is created" in found
+
+
+def test_why_and_status_say_how_many_instances_may_be_evicted() -> None:
+    web = exposing(disruptionBudget=GUARDED, statuses={"2": "Killed"})
+    sentence = (
+        "evictions: disruptionBudget.maxUnavailable 1 of 2: 1 must stay available, 2 are, so 1 "
+        "may become unavailable"
+    )
+    for command in ("status", "why"):
+        assert sentence in kubectl_tapp(web, command, "web").out
+
+
+def test_component_for_disruption_budgets_is_recognized_without_the_registration() -> None:
+    web = exposing(disruptionBudget={})
+    web.forbid("get compositecontrollers.metacontroller.k8s.io")
+    assert "DisruptionBudgetNotApplied" not in kubectl_tapp(web, "status", "web").out

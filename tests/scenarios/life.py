@@ -48,14 +48,16 @@ def manifest(path: str) -> Document:
 
 
 def registration(*, exposing: bool = False) -> Document:
-    """Returns the shipped CompositeController; with `exposing`, including the component
-    services.
+    """Returns the shipped CompositeController; with `exposing`, including the components
+    services and disruption-budgets.
     """
     found = manifest("metacontroller/base/composite-controller.yaml")
     if not exposing:
         return found
-    patch: Any = manifest("metacontroller/components/services/composite-controller.yaml")
-    children = [*found["spec"]["childResources"], *(item["value"] for item in patch)]
+    children = [*found["spec"]["childResources"]]
+    for component in ("services", "disruption-budgets"):
+        patch: Any = manifest(f"metacontroller/components/{component}/composite-controller.yaml")
+        children += [item["value"] for item in patch]
     return {**found, "spec": {**found["spec"], "childResources": children}}
 
 
@@ -134,7 +136,7 @@ class Life:
             nodes: the number of nodes.
             decorated: True if the shipped DecoratorController is installed, which writes pod
                 statuses.
-            exposing: True if the component services is installed.
+            exposing: True if the components services and disruption-budgets are installed.
             settings: settings of the service.
         """
         planned = LastPlan(self._resize if settings.get("resize") else None)

@@ -24,8 +24,8 @@ def step_name(path: Path) -> str:
 
 
 HOLD, WANTED = "apps.tkestack.io/hold", "apps.tkestack.io/wanted"
-EXPOSED = ("every-field", "service-each")
-"""Examples that need the component services."""
+EXPOSED = ("disruption-budget", "every-field", "service-each")
+"""Examples that need the component services or disruption-budgets."""
 EVERY_STEP = pytest.mark.parametrize("step", [step_name(path) for path in STEPS])
 
 
@@ -83,15 +83,24 @@ def tapp_of(step: str) -> list[Document]:
 
 
 def test_disruption_budget() -> None:
-    """The PodDisruptionBudget of the example allows the eviction of one running instance, as its
-    comment says.
+    """The PodDisruptionBudget allows the eviction of one instance, whether or not instance 2 is
+    killed, and none while an update has taken an instance down.
     """
-    life = Life().apply(*tapp_of("disruption-budget"))
+    life = Life(exposing=True).apply(*example("disruption-budget"))
     assert life.statuses == "Running Running Killed Running Running"
-    budget, tapp = example("disruption-budget")
-    selected = budget["spec"]["selector"]["matchLabels"].items()
-    assert selected <= tapp["spec"]["template"]["metadata"]["labels"].items()
-    assert life.status["readyReplicas"] - budget["spec"]["minAvailable"] == 1
+
+    def least() -> int:
+        (budget,) = life.world.list("PodDisruptionBudget")
+        selected = budget["spec"]["selector"]["matchLabels"].items()
+        assert all(selected <= pod["metadata"]["labels"].items() for pod in life.pods.values())
+        number: int = budget["spec"]["minAvailable"]
+        return number
+
+    assert (least(), life.status["readyReplicas"]) == (3, 4)
+    life.patch(statuses=None)
+    assert (least(), life.status["readyReplicas"]) == (4, 5)
+    life.delete()
+    assert life.world.list("PodDisruptionBudget") == []
 
 
 def test_same_template() -> None:

@@ -100,14 +100,15 @@ def _body(document: Any) -> bytes:
 
 
 class World:
-    """Simulates one TApp with its pods, claims, revisions and Services.
+    """Simulates one TApp with its pods, claims, revisions, Services and PodDisruptionBudget.
 
     Methods that return the world itself can be chained.
 
     Attributes:
         hook: the service.
         parent: the TApp.
-        pods: the pods by name; `claims`, `revisions` and `services` are by name, too.
+        pods: the pods by name; `claims`, `revisions`, `services` and `budgets` (the
+            PodDisruptionBudgets) are by name, too.
         writes: the writes of the last sync, for example `create Pod/web-0`.
         synced: True after the first sync.
     """
@@ -122,6 +123,7 @@ class World:
         history: bool = False,
         classes: list[Document] | None = None,
         exposing: bool = False,
+        guarding: bool = False,
     ) -> None:
         """Builds a TApp without pods.
 
@@ -137,6 +139,7 @@ class World:
                 None.
             exposing: True if the component services is installed, so that instances may have
                 Services.
+            guarding: True if the component disruption-budgets is installed.
         """
         self.hook = hook or Hook()
         self.parent = parent
@@ -144,7 +147,9 @@ class World:
         self.claims: dict[str, Document] = {}
         self.revisions: dict[str, Document] = {}
         self.services: dict[str, Document] = {}
+        self.budgets: dict[str, Document] = {}
         self.exposing = exposing
+        self.guarding = guarding
         self.history = history
         self.policies = policies
         self.strip = strip
@@ -158,11 +163,18 @@ class World:
         """
         shown = list(self.revisions.values()) if self.history else None
         services = list(self.services.values()) if self.exposing else None
+        budgets = list(self.budgets.values()) if self.guarding else None
         return builders.request(
             self.parent,
             list(self.pods.values()),
             list(self.claims.values()),
-            **{"revisions": shown, "classes": self.classes, "services": services, **options},
+            **{
+                "revisions": shown,
+                "classes": self.classes,
+                "services": services,
+                "budgets": budgets,
+                **options,
+            },
         )
 
     def decisions(self) -> dict[int, str]:
@@ -213,14 +225,21 @@ class World:
             if "data" in child:
                 self.revisions.setdefault(name, builders.stored(child, self.parent))
 
-        services = desired(answer, "Service")
-        self.services = {name: item for name, item in self.services.items() if name in services}
-        for name, child in services.items():
-            self.services[name] = (
-                builders.updated(self.services[name], child, self.parent)
-                if name in self.services
-                else builders.stored(child, self.parent)
-            )
+        self.services = self._applied(self.services, desired(answer, "Service"))
+        self.budgets = self._applied(self.budgets, desired(answer, "PodDisruptionBudget"))
+
+    def _applied(
+        self, before: dict[str, Document], wanted: dict[str, Document]
+    ) -> dict[str, Document]:
+        """Returns the children of a kind after Metacontroller has applied those in `wanted`."""
+        kept = {name: item for name, item in before.items() if name in wanted}
+        made = {
+            name: builders.updated(kept[name], child, self.parent)
+            if name in kept
+            else builders.stored(child, self.parent)
+            for name, child in wanted.items()
+        }
+        return kept | made
 
     def kubelet(self, *, ready: bool = True) -> None:
         """Removes the pods in deletion, and runs the containers of all other pods that have not
