@@ -79,9 +79,8 @@ def explain(plan: Plan) -> dict[str, Any]:
 
 def counts(plan: Plan) -> dict[str, dict[str, int]]:
     """Returns how many instances have each action, and how many have each reason of a decision."""
-    decisions = [case.decision for case in plan.notable]
-    actions = Counter([decision.action.value for decision in decisions])
-    reasons = Counter([decision.reason for decision in decisions])
+    actions = Counter([case.decision.action.value for case in plan.notable])
+    reasons = Counter({reason: len(cases) for reason, cases in plan.by_reason.items()})
     current = len(plan.cases) - len(plan.notable)
     if current:
         actions[UP_TO_DATE.action.value] += current
@@ -95,10 +94,10 @@ def holds(plan: Plan) -> dict[str, int]:
     Returns `asked` -> pods to which a delayed action is written for the first time. Returns
     `expired` -> pods that are changed because the time limit of their hold has passed.
     """
-    found = {"asked": 0, "expired": 0}
-    for case in plan.notable:
+    found, requests = {"asked": 0, "expired": 0}, plan.findings.holds.requests
+    for case in plan.notable if requests else ():
         pod, decision = case.instance.pod, case.decision
-        request = None if pod is None else plan.findings.holds.requests.get(pod.name)
+        request = None if pod is None else requests.get(pod.name)
         if request is None or pod is None:
             continue
         if isinstance(decision.change, Mark):

@@ -53,6 +53,7 @@ class Plan:
     options: Options
     now: float  # the time of this sync, in seconds since the epoch
     cases: list[Case]  # ascending: all below `spec.replicas`, then those beyond
+    notable: list[Case]  # without the many that simply run their template
     partition: Partition
     problems: CreationProblems
     budgets: Budgets
@@ -65,11 +66,13 @@ class Plan:
     # Seconds after which to sync again; None if an event of the cluster will start the next sync
     recheck: float | None
     instances: list[Instance] = field(init=False)  # those of the cases
-    notable: list[Case] = field(init=False)  # without the many that simply run their template
+    by_reason: dict[Reason, list[Case]] = field(init=False)  # reason of a decision -> notable cases
 
     def __post_init__(self) -> None:
         self.instances = [case.instance for case in self.cases]
-        self.notable = [case for case in self.cases if case.is_notable]
+        self.by_reason = {}
+        for case in self.notable:
+            self.by_reason.setdefault(case.decision.reason, []).append(case)
 
     @property
     def available(self) -> set[int]:
@@ -95,14 +98,14 @@ def make_plan(world: World, options: Options, now: float) -> Plan:
     for stage in STAGES:
         cases = stage(situation, cases, findings)
     cases, is_early = _plan_objects(situation, assembly, cases, findings)
-
+    notable = [case for case in cases if case.is_notable]
     if world.tapp.spec.resizes:
         findings.resizes = track_resizes(world, cases, now)
     findings.missing = _missing_objects(situation, instances, findings)
     findings.overdue = _overdue(world, now)
     troubles = troubles_of(world.tapp, instances, options, now)
     standings = standings_of(cases, serving, troubles, findings.missing, now)
-    if len(serving.available) < budgets.should_run or any(case.is_pending for case in cases):
+    if len(serving.available) < budgets.should_run or any(case.is_pending for case in notable):
         findings.rollout = follow_rollout(world.tapp, cases, standings, serving.available, now)
     waits = (
         *(assembly.waits, serving.waits, findings.holds.waits, findings.markers.waits),
@@ -121,6 +124,7 @@ def make_plan(world: World, options: Options, now: float) -> Plan:
         options,
         now,
         cases,
+        notable,
         replace(partition, current=current),
         assembly.problems,
         budgets,
@@ -157,8 +161,12 @@ def _plan_objects(
     instances = [case.instance for case in cases]
     history, is_early = _history(situation, assembly, instances, left)
     # Metacontroller's cache may not show the last updates yet: look again when it does.
-    is_early = is_early or any(
-        case.delay is not None and case.delay.reason is Reason.SPEC_JUST_CHANGED for case in cases
+    is_early = is_early or (
+        situation.serving.unsettled
+        and any(
+            case.delay is not None and case.delay.reason is Reason.SPEC_JUST_CHANGED
+            for case in cases
+        )
     )
     left -= history.bytes
     unscheduled = without_node(cases)
@@ -226,12 +234,14 @@ def _services(world: World, instances: Sequence[Instance], limit: int) -> Servic
     name = world.tapp.metadata.name
     kept = world.tapp.spec.service_retention_policy.when_killed == "Retain"
     services = world.plain.get(SERVICE, {})
-    wanted = {
-        item.id: item.pod is not None and bool(item.pod.node)
-        for item in instances
-        if (item.wanted and (kept or not item.killed))
-        or (item.pod is not None and f"{name}-{item.id}" in services)
-    }
+    wanted = {}
+    if world.tapp.spec.service_template is not None:
+        wanted = {
+            item.id: item.pod is not None and bool(item.pod.node)
+            for item in instances
+            if (item.wanted and (kept or not item.killed))
+            or (item.pod is not None and f"{name}-{item.id}" in services)
+        }
     return plan_services(world, wanted, limit)
 
 

@@ -216,8 +216,8 @@ def _arithmetic(plan: Plan) -> str:
     budgets, rolling_name = plan.budgets, plan.world.tapp.spec.rolling_name
     groups = {
         case.instance.template_name == rolling_name
-        for case in plan.notable
-        if case.decision.reason in BUDGET_REASONS
+        for reason in BUDGET_REASONS
+        for case in plan.by_reason.get(reason, [])
     }
     limits = [
         f"{budget.name.removeprefix('spec.updateStrategy.')} {budget.value}"

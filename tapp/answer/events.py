@@ -186,9 +186,8 @@ def _taken(plan: Plan) -> Iterator[_News]:
     known = plan.world.tapp.status.statuses
     cases = [
         case
-        for case in plan.notable
-        if case.decision.reason is Reason.TERMINATING
-        and (instance := case.instance).should_run
+        for case in plan.by_reason.get(Reason.TERMINATING, [])
+        if (instance := case.instance).should_run
         and not instance.leaving
         and known.get(str(instance.id)) != InstanceStatus.KILLING
         and (pod := instance.pod) is not None
@@ -226,10 +225,8 @@ def _held(plan: Plan) -> Iterator[_News]:
     before = set(numbers(plan.world.tapp.status.held))
     found = grouped(
         (plan.findings.holds.requests[pod.name].action, case)
-        for case in plan.notable
-        if case.decision.reason is Reason.HELD
-        and case.instance.id not in before
-        and (pod := case.instance.pod)
+        for case in plan.by_reason.get(Reason.HELD, [])
+        if case.instance.id not in before and (pod := case.instance.pod)
     )
     for action, cases in sorted(found.items()):
         note = f"{_ids(cases)}: a hold prevents {action}: {cases[0].decision.message}"

@@ -11,7 +11,7 @@ from tapp.decide.rollout import PRIORITY, priorities
 from tapp.plan import Plan
 from tapp.pod.hold import FOR_DELETE, FOR_UPDATE
 from tapp.words.conditions import Finding, Type
-from tapp.words.digits import is_whole, whole
+from tapp.words.digits import is_whole
 from tapp.words.groups import grouped
 from tapp.words.quoted import quoted
 from tapp.words.ranges import id_list, instance_list, joined, name_list
@@ -73,6 +73,7 @@ def _unused_instances(plan: Plan) -> Finding | None:
     Returns None if all numbers are below it.
     """
     spec = plan.world.tapp.spec
+    below = {*map(str, range(spec.replicas))}
     parts = [
         f"spec.{field} has {_some_keys(beyond)}"
         for field, keys in (
@@ -80,7 +81,7 @@ def _unused_instances(plan: Plan) -> Finding | None:
             ("templates", spec.templates),
             ("values", spec.values),
         )
-        if (beyond := [key for key in keys if _is_number(key) and _beyond(key, spec.replicas)])
+        if (beyond := [key for key in keys if key not in below and _is_number(key)])
     ]
     if not parts:
         return None
@@ -92,12 +93,6 @@ def _unused_instances(plan: Plan) -> Finding | None:
 
 
 _DIGITS = 9  # Most digits of an instance number
-
-
-def _beyond(key: str, replicas: int) -> bool:
-    """Returns True if a key, which consists of digits, is a number that is not below `replicas`."""
-    number = whole(key, _DIGITS)
-    return number is None or number >= replicas
 
 
 def _some_keys(keys: Iterable[str]) -> str:

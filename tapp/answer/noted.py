@@ -6,7 +6,7 @@ may handle the next sync. `tapp/words/notes.py` defines the form of each note.
 
 from typing import Any
 
-from tapp.decide.cases import Case
+from tapp.decide.cases import Case, ids_of
 from tapp.decide.rollout import BUDGET_REASONS
 from tapp.decide.serving import ServingState
 from tapp.decide.verdicts import Action
@@ -25,9 +25,7 @@ def notes_of(plan: Plan) -> dict[str, Any]:
     findings = plan.findings
     notes = {
         "outdated": _outdated(plan),
-        "held": ranges(
-            case.instance.id for case in plan.notable if case.decision.reason is Reason.HELD
-        ),
+        "held": ranges(ids_of(plan.by_reason.get(Reason.HELD, []))),
         "replacing": _replacing(plan),
         "failures": _failures(plan),
         "settling": _settling(plan),

@@ -95,7 +95,7 @@ def _since(found: Since) -> str:
 
 def _images_edited(plan: Plan) -> Finding | None:
     """Returns the condition about images that users or programs have set in pods, or None."""
-    edited = [case for case in plan.notable if case.decision.reason is Reason.IMAGES_EDITED]
+    edited = plan.by_reason.get(Reason.IMAGES_EDITED, [])
     texts = [f"instance {case.instance.id}: {case.decision.message}" for case in edited]
     message = joined(texts, " instances")
     return refused(Type.IMAGES_EDITED, Reason.EDITED, message)
@@ -187,9 +187,7 @@ def _creation_blocked(plan: Plan) -> Finding | None:
     Instances that still have a pod count as well, because they would not get another one.
     """
     found = {
-        case.instance.id: case.decision.message
-        for case in plan.notable
-        if case.decision.reason is Reason.BLOCKED
+        case.instance.id: case.decision.message for case in plan.by_reason.get(Reason.BLOCKED, [])
     }
     requested = {id for ids in plan.findings.missing.pods.values() for id in ids}
     for id, why in plan.problems.new_pod.items():

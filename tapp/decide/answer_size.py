@@ -103,7 +103,9 @@ def fit_into_answer(
     updated = [
         case.instance
         for case in cases
-        if case.verdict.change is not None and isinstance(case.decision.change, Update | Adopt)
+        if case.verdict.change is not None
+        and case.delay is None
+        and isinstance(case.decision.change, Update | Adopt)
     ]
     updated_later, left = _beyond(_sizes_of_updates(updated), max(1, limit))
     sizes = _sizes_of_new(world, unscheduled, refused)

@@ -57,19 +57,20 @@ def assemble(world: World, options: Options, now: float) -> Assembly:
 
     # Most instances have none of these parts, and copying thousands of them would take long.
     touched = {*comparisons, *resizes, *problems.blocked, *problems.new_pod, *paces, *removals}
-    instances = [
-        with_parts(
-            item,
-            comparison=comparisons.get(item.id),
-            resize=resizes.get(item.id),
-            problems=problems.of(item),
-            pace=paces.get(item.id),
-            remove_finished=removals.get(item.id, False),
-        )
-        if item.id in touched
-        else item
-        for item in instances
-    ]
+    if touched:
+        instances = [
+            with_parts(
+                item,
+                comparison=comparisons.get(item.id),
+                resize=resizes.get(item.id),
+                problems=problems.of(item),
+                pace=paces.get(item.id),
+                remove_finished=removals.get(item.id, False),
+            )
+            if item.id in touched
+            else item
+            for item in instances
+        ]
     return Assembly(instances, records, partition, problems, app, waits)
 
 

@@ -51,9 +51,10 @@ class Case(msgspec.Struct, frozen=True, gc=False):
 
         Returns False for an update of a pod on hold, because it does not run in this sync.
         """
+        if self.verdict.action not in DISRUPTIVE:
+            return False
         # A hold may last for hours, and meanwhile the budget is for other updates.
-        held = self.delay is not None and self.delay.reason is Reason.HELD
-        return self.verdict.action in DISRUPTIVE and not held
+        return self.delay is None or self.delay.reason is not Reason.HELD
 
 
 def delayed(cases: list[Case], delays: Mapping[int, Verdict]) -> list[Case]:

@@ -307,9 +307,7 @@ def observe_instances(world: World, now: float) -> list[Instance]:
         seen_since, silent = UNKNOWN, None
         if pod is not None and (pod.ready is not None or pod.unacknowledged):
             if pod.ready:
-                unclear = (
-                    spec.min_ready_seconds and pod.plausible_time(pod.ready_since, now) == UNKNOWN
-                )
+                unclear = spec.min_ready_seconds and pod.ready_at(now) == UNKNOWN
             else:
                 unclear = observed_silence(pod, now) == UNKNOWN
             if unclear:
@@ -373,7 +371,9 @@ def is_updated(pod: Pod | None, template: Template | None) -> bool:
 
     Returns False if the pod or the template is None.
     """
-    return pod is not None and not pod.terminating and runs(pod, template)
+    if pod is None or template is None or pod.terminating:
+        return False
+    return pod.spec.template_hash == template.revision
 
 
 def is_fresh(tapp: TApp, id: int) -> bool:

@@ -100,6 +100,8 @@ def _pull_images_first(situation: Situation, cases: list[Case], findings: Findin
 def _spend_the_budget(situation: Situation, cases: list[Case], _: Findings) -> list[Case]:
     """Delays updates that have no place in the budget (`maxUnavailable`)."""
     pending = [case for case in cases if case.is_pending]
+    if not pending:
+        return cases
     rolling = situation.world.tapp.spec.rolling_name
     should_run = [case.instance.id for case in cases if case.instance.should_run]
     delays = spend(pending, situation.serving, situation.budgets, rolling, should_run)

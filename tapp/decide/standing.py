@@ -88,11 +88,12 @@ def standings_of(
     found, available = dict[int, InstanceStanding](), serving.available
     for case in cases:
         id = case.instance.id
+        trouble = troubles.get(id, NO_TROUBLE)
         # Most instances of a large TApp are like this, so no function is called for them.
         decided = case.step or case.delay or case.verdict
-        if decided is UP_TO_DATE and id in available and id not in troubles:
+        if decided is UP_TO_DATE and id in available and trouble is NO_TROUBLE:
             continue
-        found[id] = _standing_of(case, serving, troubles.get(id, NO_TROUBLE), missing, now)
+        found[id] = _standing_of(case, serving, trouble, missing, now)
     return found
 
 

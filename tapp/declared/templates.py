@@ -144,6 +144,9 @@ class Template:
     # it. Empty if there is no such reason.
     obstacle: str
     bulk: Bulk  # Bytes that the template contributes to Metacontroller's copy of a new pod.
+    # True if the template can be used for every instance, without a check of each instance: no
+    # container lacks its image or a volume, and no pod can have annotations that are too large.
+    suits_all: bool
     size: int  # Upper estimate of the bytes of a new pod's JSON.
     # The template's meaning, to compare it with a template that is written differently.
     meaning: Meaning = field(compare=False)
@@ -153,15 +156,6 @@ class Template:
     forms: Forms = field(default=FORMS, compare=False)
     # The template that this instance's own template was filled in from; None without placeholders.
     origin: TemplateOrigin | None = None
-
-    @property
-    def suits_all(self) -> bool:
-        """True if the template can be used for every instance, without a check of each instance.
-
-        That is so if no container lacks its image or a volume, and if no pod of the template can
-        have annotations that are too large.
-        """
-        return not self.missing_image and not self.mounts and self.bulk.is_small
 
     @property
     def spec(self) -> dict[str, Any]:
@@ -254,8 +248,9 @@ def resolved(  # noqa: PLR0913 - independent inputs
         }
         beyond = limit_problem("Pod", {"metadata": own, "spec": spec})
         beyond = beyond and f"template {quoted(name)}: {beyond}"
-    lacking = missing_image(spec)
+    lacking, mounts = missing_image(spec), mounts_without_volume(spec)
     text = msgspec.json.encode([metadata, folded])
+    bulk = Bulk.of(text, folded)
     return Template(
         name=name,
         labels=labels,
@@ -276,12 +271,13 @@ def resolved(  # noqa: PLR0913 - independent inputs
             for name in requests_of(annotations)
             if name not in {"", *(i["name"] for i in runs)}
         ],
-        mounts=mounts_without_volume(spec),
+        mounts=mounts,
         watched=has_served_gate(spec),
         limit_problem=beyond,
         missing_image=lacking and f"template {quoted(name)}: {lacking}",
         obstacle=beyond or obstacle or _repetition_problem(name, spec),
-        bulk=Bulk.of(text, folded),
+        bulk=bulk,
+        suits_all=not lacking and not mounts and bulk.is_small,
         # The images are also in an annotation, as JSON within JSON: quotation marks are escaped.
         size=len(text) + 2 * len(msgspec.json.encode(images)),
         meaning=Meaning(lambda: spec_of(body)),

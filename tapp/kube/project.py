@@ -24,9 +24,11 @@ def merge_key(*lists: Any) -> str | None:
             if not isinstance(item, dict):
                 return None
             common = set(item) if common is None else common & item.keys()
-    if not common:
-        return None
-    return next((key for key in MERGE_KEYS if key in common), None)
+    if common:
+        for key in MERGE_KEYS:
+            if key in common:
+                return key
+    return None
 
 
 def project(observed: Any, applied: Any) -> Any:
@@ -38,6 +40,9 @@ def project(observed: Any, applied: Any) -> Any:
         observed: the existing object, or a part of it.
         applied: the object that Metacontroller applied last, or the same part of it.
     """
+    # Most parts are as Metacontroller applied them, and comparing is much cheaper than projecting.
+    if observed == applied:
+        return observed
     if isinstance(observed, dict) and isinstance(applied, dict):
         return {
             key: project(value, applied[key]) if type(value) in _NESTED else value

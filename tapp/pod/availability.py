@@ -20,9 +20,10 @@ containers:
   `failureThreshold` times.
 """
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
-from tapp.pod.inplace import start_by_node_clock, started_at
+from tapp.pod.inplace import StartTimes, start_times
 from tapp.pod.pod import Pod
 from tapp.words.times import SKEW, UNKNOWN, plausible_time
 
@@ -48,10 +49,10 @@ def available_in(pod: Pod, min_ready_seconds: int, now: float, seen: float = UNK
     """
     if not pod.running:
         return NEVER
-    until = pod.probed_at if pod.probed_at <= now + SKEW else probed_at(pod, now)
+    until = proved_at(pod, now)
     if min_ready_seconds:
         # `pod.since` was computed without a clock, so a time in the future may have spoilt it.
-        began = pod.since if pod.since <= now + SKEW else since(pod, now)
+        began = pod.since if pod.since <= now + SKEW else times_of(pod, now).since
         until = max(until, max(began, seen) + min_ready_seconds)
     return max(0.0, until - now)
 
@@ -62,41 +63,50 @@ def proved_at(pod: Pod, now: float) -> float:
     The result is in seconds since the epoch. `pod.probed_at` has the same time, but without regard
     to `now`, so a wrong time in the future may have spoilt it. In this case it is computed again.
     """
-    return pod.probed_at if pod.probed_at <= now + SKEW else probed_at(pod, now)
+    return pod.probed_at if pod.probed_at <= now + SKEW else times_of(pod, now).probed_at
 
 
-def since(pod: Pod, now: float = NEVER) -> float:
-    """Returns when Ready turned True or the newest container started, whichever is later.
+class Times(NamedTuple):
+    """The times on which the availability of a Ready pod depends, in seconds since the epoch.
 
-    The result is in seconds since the epoch. `spec.minReadySeconds` counts from this time. Returns
-    `UNKNOWN` if the pod has no usable time. Times later than `now` do not count; with the default
-    all times count.
+    Attributes:
+        since: when Ready turned True or the newest container started, whichever is later.
+            `spec.minReadySeconds` counts from this time. `UNKNOWN` if the pod has no usable time.
+        probed_at: the time by which all probes that Ready depends on have certainly run. `UNKNOWN`
+            if no probe has to run first.
     """
-    ready = pod.plausible_time(pod.ready_since, now)
-    starts = [started_at(pod, name, now) for name in pod.spec.running_containers]
+
+    since: float
+    probed_at: float
+
+
+def times_of(pod: Pod, now: float = NEVER) -> Times:
+    """Returns the times on which the availability of a Ready pod depends.
+
+    Times later than `now` do not count; with the default all times count.
+    """
+    spec, ready = pod.spec, pod.ready_at(now)
+    began = _start_times(pod, now)
+    probes = spec.startup_whole or spec.readiness_whole
+    starts = _starts(pod, began, now) if probes else {}
+    failed_by = _probes_failed_by(pod, starts, now)
     # Times are cut to the second: a container with a later time than Ready may have started up to a
     # second after it.
-    began = [start + (start > ready) for start in starts]
-    return max(ready, pod.created_at(now), _probes_failed_by(pod, now), *began)
-
-
-def probed_at(pod: Pod, now: float = NEVER) -> float:
-    """Returns the time by which all probes that Ready depends on have certainly run.
-
-    The result is in seconds since the epoch, and `UNKNOWN` if no probe has to run first. Times
-    later than `now` do not count; with the default all times count.
-    """
-    runs = pod.spec.startup_seconds
+    running = [began[name].at for name in spec.running_containers]
+    changes = [at + (at > ready) for at in running]
     once = [
-        _published_by(pod, start, now) + runs.get(name, UNKNOWN)
-        for name, start in (_starts(pod, now) if runs else {}).items()
+        _published_by(pod, starts[name], now) + seconds
+        for name, seconds in spec.startup_seconds.items()
         # Only a restarted container is reported as started too early.
-        if pod.container(name).restart_count != 0
+        if name in starts and pod.container(name).restart_count != 0
     ]
-    return max([_probes_failed_by(pod, now), *once])
+    return Times(
+        since=max(ready, pod.created_at(now), failed_by, *changes),
+        probed_at=max([failed_by, *once]),
+    )
 
 
-def _probes_failed_by(pod: Pod, now: float) -> float:
+def _probes_failed_by(pod: Pod, starts: Mapping[str, "_Start"], now: float) -> float:
     """Returns the time by which a failing probe would have turned Ready False.
 
     The result is in seconds since the epoch, and `UNKNOWN` if no probe has to be waited for. Only
@@ -104,9 +114,13 @@ def _probes_failed_by(pod: Pod, now: float) -> float:
     their predecessors. The seconds of the probes count from the latest time at which the kubelet
     may have written the container into the status. Only from then on does it run the readiness
     probe. A kubelet that is restarted before that time never runs the startup probe.
+
+    Args:
+        pod: the pod.
+        starts: container name -> its start; empty if the pod has no startup or readiness probe.
+        now: the time of this sync, in seconds since the epoch.
     """
     spec, times, wrote = pod.spec, [UNKNOWN], plausible_time(pod.kubelet_wrote, now)
-    starts = _starts(pod, now) if spec.startup_whole or spec.readiness_whole else {}
     for name, start in starts.items():
         if not start.readiness_changed:
             latest = start.at + _PUBLICATION_SECONDS
@@ -126,7 +140,9 @@ def _readiness_changed_at(pod: Pod, now: float) -> float:
     Ready.
     """
     found = pod.conditions.get("ContainersReady") if pod.spec.gates else None
-    return pod.plausible_time(pod.ready_since if found is None else found.last_transition_time, now)
+    return (
+        pod.ready_at(now) if found is None else pod.plausible_time(found.last_transition_time, now)
+    )
 
 
 class _Start(NamedTuple):
@@ -138,23 +154,38 @@ class _Start(NamedTuple):
     )
 
 
-def _starts(pod: Pod, now: float) -> dict[str, _Start]:
+def _start_times(pod: Pod, now: float) -> dict[str, StartTimes]:
+    """Returns container name -> its start, for containers that keep running or were updated."""
+    record = pod.last_update
+    names = (
+        pod.spec.running_containers
+        if record is None
+        else {*pod.spec.running_containers, *record.containers}
+    )
+    return {name: start_times(pod, name, now) for name in names}
+
+
+def _starts(pod: Pod, began: Mapping[str, StartTimes], now: float) -> dict[str, _Start]:
     """Returns container name -> its start, for each container that keeps running.
 
     Containers that were updated together all get the start of the last of them. Before the last one
     has started, the kubelet writes none of them into the status and runs none of their probes.
+
+    Args:
+        pod: the pod.
+        began: container name -> when its own current run began.
+        now: the time of this sync, in seconds since the epoch.
     """
-    ready, running = _readiness_changed_at(pod, now), pod.spec.running_containers
-    updated_together = () if pod.last_update is None else pod.last_update.containers
-    times = {
-        n: (started_at(pod, n, now), start_by_node_clock(pod, n, now))
-        for n in {*running, *updated_together}
-    }
-    last = [max((times[n][of] for n in updated_together), default=UNKNOWN) for of in (0, 1)]
+    ready = _readiness_changed_at(pod, now)
+    updated = () if pod.last_update is None else pod.last_update.containers
+    last = StartTimes(
+        max((began[name].at for name in updated), default=UNKNOWN),
+        max((began[name].by_node_clock for name in updated), default=UNKNOWN),
+    )
     found = {}
-    for name in running:
-        at, by_node_clock = last if name in updated_together else times[name]
-        found[name] = _Start(at, by_node_clock <= ready)
+    for name in pod.spec.running_containers:
+        start = last if name in updated else began[name]
+        found[name] = _Start(start.at, start.by_node_clock <= ready)
     return found
 
 

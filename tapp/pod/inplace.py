@@ -390,30 +390,30 @@ def ended_by_update(pod: Pod, update: Progress) -> bool:
     return pod.completed and any(name in pod.spec.main_containers for name in update.unfinished)
 
 
-def started_at(pod: Pod, name: str, now: float) -> float:
-    """Returns when a container's current run began, in seconds since the epoch.
+class StartTimes(NamedTuple):
+    """When a container's current run began, in seconds since the epoch.
 
-    Returns `UNKNOWN` if the container does not run, or its status has no usable time. If the
-    container was started for an update, the result is at least the time when the update was
-    written, because the node's clock may be behind. `name` is the name of the container.
+    Both times are `UNKNOWN` if the container does not run, or its status has no usable time.
+    `by_node_clock` is the time in the status. The condition Ready has times of the same clock, so
+    these can be compared with it. `at` is later if the container was started for an update that was
+    written after that time, because the node's clock may be behind.
+    """
+
+    at: float
+    by_node_clock: float
+
+
+def start_times(pod: Pod, name: str, now: float) -> StartTimes:
+    """Returns when the current run of a container began; `name` is the container's name.
+
+    `now` is the time of this sync, in seconds since the epoch.
     """
     status, record = pod.container(name), pod.last_update
     if status.now.running is None:
-        return UNKNOWN
-    began = start_by_node_clock(pod, name, now)
+        return StartTimes(UNKNOWN, UNKNOWN)
+    at = by_node_clock = pod.plausible_time(status.now.running.started_at, now)
     if record is not None and name in record.containers:
         ran = record.containers[name]
         if status.container_id != ran.id:
-            began = max(began, plausible_time(_update_written_at(pod), now))
-    return began
-
-
-def start_by_node_clock(pod: Pod, name: str, now: float) -> float:
-    """Returns when a container's current run began by the node's clock, in seconds since the epoch.
-
-    Returns `UNKNOWN` if the container does not run, or its status has no usable time. The condition
-    Ready has times of the same clock, so these can be compared with the result. `name` is the name
-    of the container.
-    """
-    running = pod.container(name).now.running
-    return UNKNOWN if running is None else pod.plausible_time(running.started_at, now)
+            at = max(at, plausible_time(_update_written_at(pod), now))
+    return StartTimes(at, by_node_clock)

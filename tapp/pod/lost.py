@@ -99,7 +99,7 @@ def observed_silence(pod: Pod, now: float) -> float | None:
         return None if now < bound + ACKNOWLEDGED else bound
     if not pod.silent:
         return None
-    since = pod.plausible_time(pod.ready_since, now)
+    since = pod.ready_at(now)
     if since == UNKNOWN:
         return UNKNOWN
     known = pod.conditions

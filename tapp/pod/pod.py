@@ -20,7 +20,7 @@ from tapp.kube.objects import Condition, ContainerStatus, InPlaceRecord, Termina
 from tapp.kube.restarts import ALWAYS, COMPLETED, RESTART_ALL, RESTARTING_ALL, Restarts
 from tapp.pod.hold import Hold
 from tapp.pod.manifest import NO_MANIFEST, Manifest
-from tapp.words.times import SKEW, UNKNOWN, plausible_time
+from tapp.words.times import SKEW, UNKNOWN, seconds
 from tapp.words.vocabulary import GATES, NODE_LOST
 
 # An empty mapping, shared by all pods whose optional mappings have no entries.
@@ -224,6 +224,7 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     # Status of the condition Ready; None if the pod has no such condition.
     ready: bool | None = None
     ready_since: str = ""  # When the condition Ready last changed, RFC 3339; empty if unknown.
+    ready_seconds: float = UNKNOWN  # `ready_since` in seconds since the epoch, or `UNKNOWN`.
     conditions_text: bytes = b""  # `status.conditions` as JSON.
     containers: tuple[ContainerStatus, ...] = ()  # Status of all containers, init containers first.
     restarts: bool = False  # True if at least one container has a restart count above 0.
@@ -232,6 +233,9 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     message: str = ""
     uid: str = ""  # `metadata.uid`
     created: str = ""  # `metadata.creationTimestamp`
+    # `created` in seconds since the epoch; `UNKNOWN` if it is no time. Every other time of the pod
+    # is compared with it.
+    created_seconds: float = UNKNOWN
     # `metadata.generation`: the API server raises it with each change of the spec.
     generation: int = 0
     # `status.observedGeneration`: the generation that the kubelet has seen; 0 if unknown (before
@@ -260,12 +264,12 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     # True if the pod itself proves that its last update in place is finished, at whatever time a
     # rule looks at it.
     update_over: bool = False
-    # When the newest container, or Ready, began (`availability.since`), in seconds since the epoch;
+    # When the newest container, or Ready, began (`availability.Times`), in seconds since the epoch;
     # `UNKNOWN` if the pod has no usable time. Like `update_over` and `probed_at`, this follows from
     # the other fields. It is stored because each sync needs it, also for pods that have not
     # changed.
     since: float = UNKNOWN
-    # When the pod's probes have certainly run (`availability.probed_at`), in seconds since the
+    # When the pod's probes have certainly run (`availability.Times`), in seconds since the
     # epoch; `UNKNOWN` if no probe has to be waited for.
     probed_at: float = UNKNOWN
     # The JSON of the response that leaves this pod as it is. It depends on the pod alone, so it is
@@ -314,7 +318,24 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
             default: the result if `times.plausible_time` rejects the time, or if the time is more
                 than `SKEW` seconds before the pod's creation.
         """
-        at = plausible_time(time, now)
+        return self._plausible(seconds(time), now, default)
+
+    def ready_at(self, now: float, default: float = UNKNOWN) -> float:
+        """Returns when the condition Ready last changed, or `default` if that time cannot be right.
+
+        Args:
+            now: the time of this sync, in seconds since the epoch.
+            default: the result if the pod has no usable time, as in `plausible_time`.
+        """
+        return self._plausible(self.ready_seconds, now, default)
+
+    def _plausible(self, at: float, now: float, default: float) -> float:
+        """Returns the time `at`, or `default`, as `plausible_time` says.
+
+        All times are in seconds since the epoch. `at` is `UNKNOWN` if the pod has no valid time.
+        """
+        if at > now + SKEW:
+            at = UNKNOWN
         return default if at < self.created_at(now) - SKEW else at
 
     def created_at(self, now: float) -> float:
@@ -322,7 +343,7 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
 
         Returns `UNKNOWN` if the pod has no plausible time of creation.
         """
-        return plausible_time(self.created, now)
+        return self.created_seconds if self.created_seconds <= now + SKEW else UNKNOWN
 
     @property
     def failed_by_service(self) -> bool:

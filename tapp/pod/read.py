@@ -24,7 +24,7 @@ from tapp.kube.restarts import ALWAYS, restarts_of
 from tapp.kube.stored import PROBE
 from tapp.kube.tolerations import is_limited
 from tapp.kube.writers import image_writers, write_times
-from tapp.pod.availability import probed_at, since
+from tapp.pod.availability import times_of
 from tapp.pod.hold import hold_of
 from tapp.pod.inplace import is_over
 from tapp.pod.manifest import NO_MANIFEST, Manifest, read_annotation
@@ -104,14 +104,16 @@ def read(pod: PodObject, manifest: Manifest, unreadable: str = "") -> Pod:
         finalizers=() if meta.deletion_timestamp is None else texts_of(manifest.finalizers),
         uid=meta.uid or "",
         created=meta.creation_timestamp or "",
+        created_seconds=seconds(meta.creation_timestamp),
         generation=meta.generation or 0,
         version=meta.resource_version or "",
         last_update=record,
         failures_text=str(annotations.get(FAILURES, "")),
         **facts,
     )
+    times = times_of(found)
     return msgspec.structs.replace(
-        found, update_over=is_over(found), since=since(found), probed_at=probed_at(found)
+        found, update_over=is_over(found), since=times.since, probed_at=times.probed_at
     )
 
 
@@ -388,7 +390,8 @@ def _condition_facts(text: bytes) -> tuple[dict[str, Any], str]:
             since = text_of(condition.last_transition_time)
             # Ready itself can be read, so the condition that cannot be is another one.
             unreadable = "" if condition.status in ("True", "False") else unreadable
-            return {**facts, "ready": condition.status == "True", "ready_since": since}, unreadable
+            ready = {"ready_since": since, "ready_seconds": seconds(since)}
+            return {**facts, "ready": condition.status == "True", **ready}, unreadable
     return facts, unreadable
 
 

@@ -118,7 +118,7 @@ def _became_ready_recently(pod: Pod, now: float) -> bool:
 
     That is within the longest back-off of a kubelet.
     """
-    since = pod.plausible_time(pod.ready_since, now)
+    since = pod.ready_at(now)
     return since == UNKNOWN or now - since < LONGEST_BACK_OFF
 
 

@@ -343,7 +343,7 @@ def _not_ready_since(pod: Pod, now: float) -> float:
 
     Returns when the pod was created if that time is unknown.
     """
-    return pod.plausible_time(pod.ready_since, now, pod.created_at(now))
+    return pod.ready_at(now, pod.created_at(now))
 
 
 def _changed_at(pod: Pod, condition: Condition, now: float) -> float:
