@@ -218,7 +218,10 @@ def _running(world: World, instances: Sequence[Instance]) -> list[Template]:
     counts with its template of the current spec. Templates that cannot be resolved are left out.
     """
     names = {
-        item.template_name: world.templates.of(item.id) if item.kept else item.template
+        # The history is checked first, because most instances have none and `kept` is a call.
+        item.template_name: world.templates.of(item.id)
+        if item.history is not None and item.kept
+        else item.template
         for item in instances
         if item.wanted
     }
