@@ -8,6 +8,7 @@ import pytest
 from demo.web import session_of
 from kubectl_tapp.decide.inspection import inspect
 from kubectl_tapp.live import model
+from kubectl_tapp.live.page_words import in_page_words
 from tapp.words.times import written
 from tests.builders import manifest
 from tests.plugin.clusters import unvalidated
@@ -94,13 +95,15 @@ def test_generation_is_reported_if_the_time_is_unknown() -> None:
     assert "Metacontroller" not in said.out
 
 
-def test_page_and_documents_have_the_same_sentence() -> None:
+def test_page_has_the_sentence_of_the_documents_in_its_own_words() -> None:
     standin, at = idle(300)
     document = json.loads(kubectl_tapp(standin, "status", "web", "-o", "json").out)
     assert f"generation 2 since {at}" in document["idle"]
     cluster = session_of(standin).cluster
     view = inspect(cluster, cluster.observe("web"), standin.world.clock.unix())
-    assert model.model_of(view, [])["head"]["notes"][0] == document["idle"]
+    notes = model.model_of(view, [])["head"]["notes"]
+    assert notes[0] == in_page_words(document["idle"])
+    assert notes[0].endswith("the timeline shows their Events")
     assert json.loads(kubectl_tapp(running(), "status", "web", "-o", "json").out)["idle"] == ""
 
 
