@@ -1,6 +1,6 @@
 """Finds docstrings that readers have to read twice: `python -m tests.wording`.
 
-`make lint` runs the check over the packages of the product. Each text must stand alone: it must not
+`make lint` runs the check over the product and the tests. Each text must stand alone: it must not
 refer to another text ("The same, but ..."), begin with a clause instead of a noun or a verb ("What
 is left of ..."), or begin with a pronoun ("It is ..."). The rules are in CONTRIBUTING.md, "Words".
 """
@@ -14,6 +14,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 PACKAGES = (
     "tapp", "hooks", "kubectl_tapp", "simulator", "demo", "release", "crds", "migration", "charts",
+    "tests",
 )  # fmt: skip
 
 PATTERNS = {
@@ -56,9 +57,7 @@ def findings(source: str) -> list[tuple[int, str, str]]:
 
 
 def main() -> int:
-    """Prints all findings in the packages of the product; returns 1 if there are any, otherwise
-    0.
-    """
+    """Prints all findings in the product and the tests; returns 1 if there are any, otherwise 0."""
     failed = 0
     for path in sorted(path for each in PACKAGES for path in (ROOT / each).rglob("*.py")):
         name = path.relative_to(ROOT).as_posix()
