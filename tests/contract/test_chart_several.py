@@ -44,8 +44,8 @@ def arguments_of(made: list[Document], name: str) -> list[str]:
 
 
 def test_two_replicas_have_the_rights_to_elect_a_leader(directory: Path) -> None:
-    """Two replicas with `--leader-election` get a Role for leases; without leader election there is
-    none.
+    """Two replicas with `--leader-election` get a Role for leases; without leader election the
+    chart has no Role.
     """
     two = (ENABLED, "metacontroller.replicas=2", arguments("--leader-election"))
     made = rendered(directory, *two, namespace="ours")

@@ -258,7 +258,7 @@ def test_metadata_of_templates_are_not_pruned(template: str) -> None:
 
 
 def test_only_spec_template_has_descriptions_of_its_fields() -> None:
-    """The fields of `spec.template` have descriptions, and those of the pool have none.
+    """The fields of `spec.template` have descriptions, and the fields of the pool do not.
 
     `kubectl explain tapp.spec.template` shows the descriptions; in the pool they would only take
     space.

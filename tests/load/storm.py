@@ -100,8 +100,8 @@ class Clients:
 
 
 def _ask(connection: http.client.HTTPConnection, path: str, body: bytes) -> tuple[int, bytes, str]:
-    """Sends a request; returns status code, body, and the kind of failure, or "" if there was
-    none.
+    """Sends a request; returns status code, body, and the kind of failure, or "" without a
+    failure.
     """
     stage = "while sending"
     try:

@@ -18,8 +18,8 @@ from tests.model.machine import Model
 
 
 def play(number: int, lives: int, steps: int, *, shrink: bool) -> str:
-    """Plays one batch of lives and returns the traceback of its first violation, or "" if there is
-    none.
+    """Plays one batch of lives and returns the traceback of its first violation, or "" without a
+    violation.
 
     Args:
         number: the seed of the batch.

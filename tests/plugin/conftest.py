@@ -20,7 +20,7 @@ def rare_invariant_checks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def kubectl_has_no_preferences(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Makes the plugin ignore the kubectl preferences (kuberc) of the user who runs the tests."""
+    """Makes the plugin ignore the kubectl preferences (kuberc) of the user running the tests."""
     monkeypatch.setenv("KUBERC", "off")
 
 

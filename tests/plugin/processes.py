@@ -1,4 +1,4 @@
-"""Runs the plugin as a process of its own, with a shell script in place of kubectl."""
+"""Runs the plugin in a separate process, with a shell script in place of kubectl."""
 
 import json
 import sys

@@ -64,13 +64,15 @@ def test_orphans_of_a_deletion_are_adopted(orphans: StandIn) -> None:
     world = orphans.world
     before = {each["metadata"]["uid"] for each in world.list("pods")}
     said = kubectl_tapp(orphans, "adopt", "web", "-y", "--wait")
-    assert (said.code, said.err) == (0, "")
+    assert said.err == ""
+    assert said.code == 0
     world.settle()
     assert {each["metadata"]["uid"] for each in world.list("pods")} == before
     assert labels(orphans, "pods") == dict.fromkeys(PODS, uid(orphans))
     assert labels(orphans, "persistentvolumeclaims") == dict.fromkeys(CLAIMS, uid(orphans))
     status = world.get("tapps", "web")["status"]
-    assert (status["readyReplicas"], status["replicas"]) == (3, 3)
+    assert status["readyReplicas"] == 3
+    assert status["replicas"] == 3
     assert "  pod web-N (N: 0-2): belonged to a deleted TApp web (uid " in said.out
     assert "  pod web-N (N: 0-2) stays unchanged (UpToDate: runs its template)" in said.lines
     assert "web: 3 pods and 3 claims adopted" in said.lines
@@ -80,7 +82,8 @@ def test_orphaned_claims_are_adopted_and_grow_with_the_others() -> None:
     standin = again("Background")
     assert set(labels(standin, "persistentvolumeclaims").values()) != {uid(standin)}
     said = kubectl_tapp(standin, "adopt", "web", "-y")
-    assert (said.code, said.err) == (0, "")
+    assert said.err == ""
+    assert said.code == 0
     assert "web: 3 claims adopted" in said.lines
     standin.world.settle()
     for claim in standin.world.list("persistentvolumeclaims"):
@@ -108,7 +111,8 @@ def test_adopted_claims_of_a_backup_survive_the_deletion_of_the_tapp() -> None:
     """
     standin = restored()
     said = kubectl_tapp(standin, "adopt", "web", "-y")
-    assert (said.code, said.err) == (0, "")
+    assert said.err == ""
+    assert said.code == 0
     told = f"  claims get their Namespace as a second owner: {', '.join(CLAIMS)}"
     assert told in said.lines
     standin.world.settle()
@@ -204,7 +208,8 @@ def test_objects_that_would_be_deleted_after_their_adoption_are_not_adopted() ->
     """
     standin = again("Orphan", {**WEB, "spec": {**WEB["spec"], "replicas": 2}})
     said = kubectl_tapp(standin, "adopt", "web", "-y")
-    assert (said.code, said.err) == (0, "")
+    assert said.err == ""
+    assert said.code == 0
     assert "its instance is outside spec.replicas, so the service would delete it" in said.out
     standin.world.settle()
     assert sorted(labels(standin, "pods")) == PODS
@@ -227,7 +232,8 @@ def test_pod_that_changes_during_the_adoption_is_read_again(orphans: StandIn) ->
 
     orphans.before.append(write)
     said = kubectl_tapp(orphans, "adopt", "web", "-y")
-    assert (said.code, said.err) == (0, "")
+    assert said.err == ""
+    assert said.code == 0
     assert "web: 3 pods and 3 claims adopted" in said.lines
 
 
@@ -269,7 +275,8 @@ def test_concurrent_edit_of_the_tapp_stops_the_adoption(orphans: StandIn) -> Non
 def test_adopt_says_that_there_is_nothing_to_adopt() -> None:
     standin = StandIn(Life().apply(WEB).world)
     said = kubectl_tapp(standin, "adopt", "web", "-y")
-    assert (said.code, said.lines) == (0, ["web: there is nothing to adopt"])
+    assert said.code == 0
+    assert said.lines == ["web: there is nothing to adopt"]
     assert not standin.writes
 
 
@@ -304,7 +311,8 @@ def test_plan_names_labels_of_a_statefulset_that_new_pods_will_lack() -> None:
     Services for single pods would lose their pods with the next replacement, perhaps days later.
     """
     said = kubectl_tapp(of_statefulset(), "adopt", "web", "--dry-run=client")
-    assert (said.code, said.err) == (0, "")
+    assert said.err == ""
+    assert said.code == 0
     lacks = f"instances 0-2: the pods have the label {POD_NAME}, which their template lacks"
     assert lacks in said.out
     assert f'add it to the labels of the template: {POD_NAME}: "$(tapp.name)"' in said.out

@@ -51,7 +51,9 @@ def test_options_override_the_recognized_kind_of_apply(
     A client-side apply keeps fields that it has not set, so the killed instance stays killed.
     """
     found = plan(by_server(STOPPED), place, manifest(replicas=3), option)
-    assert (found.code, happens in found.out, f"{said}\n" in found.out) == (0, True, True)
+    assert found.code == 0
+    assert happens in found.out
+    assert f"{said}\n" in found.out
 
 
 def test_first_server_side_apply_takes_over_the_fields_of_the_client(place: Path) -> None:
@@ -60,7 +62,9 @@ def test_first_server_side_apply_takes_over_the_fields_of_the_client(place: Path
     The dry run of the API server does not show this.
     """
     found = plan(by_client(STOPPED), place, manifest(replicas=3), "--server-side")
-    assert (found.code, "1 created" in found.out, SERVER in found.out) == (0, True, True)
+    assert found.code == 0
+    assert "1 created" in found.out
+    assert SERVER in found.out
 
 
 def test_field_manager_of_the_last_apply_is_used(place: Path) -> None:
@@ -105,7 +109,8 @@ def test_conflicts_are_printed_like_those_of_kubectl(place: Path) -> None:
 )
 def test_impossible_options_are_refused(place: Path, options: list[str], message: str) -> None:
     found = plan(by_server(STOPPED), place, manifest(replicas=3), *options)
-    assert (found.code, found.out) == (2, "")
+    assert found.code == 2
+    assert found.out == ""
     assert message in found.err
 
 

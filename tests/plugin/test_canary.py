@@ -26,7 +26,8 @@ def web() -> StandIn:
     said = kubectl_tapp(
         standin, "set", "image", "web", "app=nginx:9", "--canary", "2", "-y", "--wait"
     )
-    assert (said.code, said.err) == (0, "")
+    assert said.err == ""
+    assert said.code == 0
     standin.world.settle()
     return standin
 
@@ -74,12 +75,14 @@ def test_promotion_updates_only_the_other_instances(web: StandIn) -> None:
     tried = ids_of(web)
     before, untouched = uids(web), versions(web, tried)
     said = kubectl_tapp(web, "promote", "web", "-y", "--wait")
-    assert (said.code, said.err) == (0, "")
+    assert said.err == ""
+    assert said.code == 0
     assert len(web.writes) == 2, "one write for the canary, one for its promotion"
     web.world.settle()
     spec = spec_of(web)
     assert spec["template"]["spec"]["containers"][0]["image"] == "nginx:9"
-    assert (spec["templates"], sorted(spec["templatePool"])) == ({}, ["v2"])
+    assert spec["templates"] == {}
+    assert sorted(spec["templatePool"]) == ["v2"]
     assert set(images(web).values()) == {"nginx:9"}
     assert versions(web, tried) == untouched
     assert changed(web, before) == [], "the others are updated in place"
@@ -105,10 +108,12 @@ def test_promotion_respects_the_update_budget(web: StandIn) -> None:
 
 def test_abort_restores_the_state_before_the_canary(web: StandIn) -> None:
     said = kubectl_tapp(web, "abort", "web", "-y", "--wait")
-    assert (said.code, said.err) == (0, "")
+    assert said.err == ""
+    assert said.code == 0
     web.world.settle()
     spec = spec_of(web)
-    assert (spec["template"], spec["templates"]) == (template(), {})
+    assert spec["template"] == template()
+    assert spec["templates"] == {}
     assert sorted(spec["templatePool"]) == ["v2"]
     assert set(images(web).values()) == {"nginx:1.25"}
     assert NOTE not in notes_of(web)
@@ -132,7 +137,8 @@ def test_template_that_is_no_copy_stays_in_the_pool(verb: str) -> None:
     web = running()
     kubectl_tapp(web, "use", "web", "v2", "--canary", "2", "-y", "--wait")
     said = kubectl_tapp(web, verb, "web", "-y", "--wait")
-    assert (said.code, said.err) == (0, "")
+    assert said.err == ""
+    assert said.code == 0
     assert "'v2' stays in the pool, and no instance runs it then." in said.out
     assert sorted(spec_of(web)["templatePool"]) == ["v2"]
     expected = "nginx:2" if verb == "promote" else "nginx:1.25"
@@ -181,27 +187,51 @@ def given(annotations: dict[str, str] | None = None, **spec: Any) -> Document:
     return document
 
 
-@pytest.mark.parametrize(
-    ("document", "asked", "expected"),
-    [
-        (given(templates={"3": "a"}), {}, ("a", "default", [3], False)),
-        (given(templates={"3": "a", "9": "a"}), {}, ("a", "default", [3], False)),
-        (given(COPY, templates={"2": "b", "3": "a"}), {}, ("a", "b", [3], True)),
-        (given(COPY), {}, ("a", "b", [], True)),
-        (given(COPY, templates={"3": "a"}), {"base": "default"}, ("a", "default", [3], True)),
-        (given(templates=dict.fromkeys("0123", "a")), {}, ("a", "default", [0, 1, 2, 3], False)),
-        (given(defaultTemplateName="b", templates={"3": "a"}), {}, ("a", "b", [3], False)),
-        (given({NOTE: "[nonsense"}, templates={"3": "a"}), {}, ("a", "default", [3], False)),
-        (given({NOTE: '{"a": 5}'}, templates={"3": "a"}), {}, ("a", "default", [3], False)),
-        (given(templates={"2": "b", "3": "a"}), {"template": "a", "base": "b"},
-         ("a", "b", [3], False)),
-    ],
-)  # fmt: skip
-def test_canary_is_found_without_its_name(
-    document: Document, asked: dict[str, str], expected: tuple[object, ...]
-) -> None:
-    found = canaries.find_canary(document, asked.get("template"), asked.get("base"))
-    assert (found.name, found.base, found.ids, found.is_copy) == expected
+CANARIES: dict[str, tuple[Document, dict[str, str], canaries.Canary]] = {
+    # The TApp, the names that the user gives, and the canary
+    "one instance": (
+        given(templates={"3": "a"}), {}, canaries.Canary("a", "default", [3], is_copy=False),
+    ),
+    "instance above spec.replicas": (
+        given(templates={"3": "a", "9": "a"}), {},
+        canaries.Canary("a", "default", [3], is_copy=False),
+    ),
+    "copy of another template": (
+        given(COPY, templates={"2": "b", "3": "a"}), {},
+        canaries.Canary("a", "b", [3], is_copy=True),
+    ),
+    "copy without instances": (given(COPY), {}, canaries.Canary("a", "b", [], is_copy=True)),
+    "copy with a given base": (
+        given(COPY, templates={"3": "a"}), {"base": "default"},
+        canaries.Canary("a", "default", [3], is_copy=True),
+    ),
+    "all instances": (
+        given(templates=dict.fromkeys("0123", "a")), {},
+        canaries.Canary("a", "default", [0, 1, 2, 3], is_copy=False),
+    ),
+    "default template of the pool": (
+        given(defaultTemplateName="b", templates={"3": "a"}), {},
+        canaries.Canary("a", "b", [3], is_copy=False),
+    ),
+    "annotation that is not JSON": (
+        given({NOTE: "[nonsense"}, templates={"3": "a"}), {},
+        canaries.Canary("a", "default", [3], is_copy=False),
+    ),
+    "annotation of a wrong type": (
+        given({NOTE: '{"a": 5}'}, templates={"3": "a"}), {},
+        canaries.Canary("a", "default", [3], is_copy=False),
+    ),
+    "given names": (
+        given(templates={"2": "b", "3": "a"}), {"template": "a", "base": "b"},
+        canaries.Canary("a", "b", [3], is_copy=False),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CANARIES)
+def test_canary_is_found_without_its_name(case: str) -> None:
+    document, asked, canary = CANARIES[case]
+    assert canaries.find_canary(document, asked.get("template"), asked.get("base")) == canary
 
 
 @pytest.mark.parametrize(
@@ -246,7 +276,8 @@ def test_rollback_is_possible_with_an_unused_canary(web: StandIn) -> None:
     web.world.patch("tapps", "web", {"spec": {"templatePool": {"canary": template("nginx:8")}}})
     web.world.settle()
     said = kubectl_tapp(web, "rollback", "web", "-y", "--wait")
-    assert (said.code, said.err) == (0, "")
+    assert said.err == ""
+    assert said.code == 0
     assert set(images(web).values()) == {"nginx:1.25"}
 
 
@@ -254,5 +285,6 @@ def test_promotion_can_be_rolled_back(web: StandIn) -> None:
     kubectl_tapp(web, "promote", "web", "-y", "--wait")
     web.world.settle()
     said = kubectl_tapp(web, "rollback", "web", "-y", "--wait")
-    assert (said.code, said.err) == (0, "")
+    assert said.err == ""
+    assert said.code == 0
     assert set(images(web).values()) == {"nginx:1.25"}

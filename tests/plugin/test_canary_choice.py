@@ -51,7 +51,8 @@ def cluster(replicas: int, **spec: object) -> StandIn:
 def test_selected_instances_are_the_canaries(replicas: int, text: str, ids: list[int]) -> None:
     standin = cluster(replicas)
     said = kubectl_tapp(standin, *IMAGE, "--canary", text, "-y", "--wait")
-    assert (said.code, said.err) == (0, "")
+    assert said.err == ""
+    assert said.code == 0
     assert ids_of(standin) == ids
     assert {id for id, image in images(standin).items() if image == "nginx:9"} == {*ids}
 
@@ -73,7 +74,8 @@ def test_budget_updates_canaries_one_by_one() -> None:
     said = kubectl_tapp(standin, *line, "--dry-run=server")
     assert "at once" not in said.lines[0]
     said = kubectl_tapp(standin, *line, "-y", "--wait")
-    assert (said.code, said.err) == (0, "")
+    assert said.err == ""
+    assert said.code == 0
     strategy = spec_of(standin)["updateStrategy"]
     assert strategy["forceUpdate"] == {"maxUnavailable": 1}
     assert "is 1 from now on, for later changes too" in said.out
@@ -90,7 +92,8 @@ def test_killed_instance_is_refused() -> None:
     standin = cluster(3)
     kubectl_tapp(standin, "kill", "web", "1", "-y", "--wait")
     said = kubectl_tapp(standin, *IMAGE, "--canary", "1,2")
-    assert (said.code, said.out) == (2, "")
+    assert said.code == 2
+    assert said.out == ""
     assert "instance 1 is stopped and would not run the canary: name other instances" in said.err
 
 
@@ -107,7 +110,8 @@ def test_selected_canaries_can_be_promoted_and_aborted(verb: str) -> None:
     standin = cluster(3)
     kubectl_tapp(standin, *IMAGE, "--canary", "0,2", "-y", "--wait")
     said = kubectl_tapp(standin, verb, "web", "-y", "--wait")
-    assert (said.code, said.err) == (0, "")
+    assert said.err == ""
+    assert said.code == 0
     assert set(images(standin).values()) == {"nginx:9" if verb == "promote" else "nginx:1.28"}
     assert ids_of(standin) == []
 
@@ -126,7 +130,8 @@ def test_use_accepts_only_an_existing_canary_template() -> None:
     kubectl_tapp(standin, *IMAGE, "--canary", "0,", "-y", "--wait")
     for words in (("1,4",), ("--canary", "1,4")):
         said = kubectl_tapp(standin, "use", "web", "canary", *words, "-y", "--wait")
-        assert (said.code, said.err) == (0, "")
+        assert said.err == ""
+        assert said.code == 0
         assert ids_of(standin) == [0, 1, 4]
 
 
@@ -135,7 +140,8 @@ def test_use_accepts_a_budget_for_its_instances() -> None:
     kubectl_tapp(standin, *IMAGE, "--canary", "0,", "-y", "--wait")
     line = ("use", "web", "canary", "--canary", "2-3", "--max-unavailable", "1", "-y", "--wait")
     said = kubectl_tapp(standin, *line)
-    assert (said.code, said.err) == (0, "")
+    assert said.err == ""
+    assert said.code == 0
     assert ids_of(standin) == [0, 2, 3]
     assert spec_of(standin)["updateStrategy"]["forceUpdate"] == {"maxUnavailable": 1}
 

@@ -62,7 +62,8 @@ def test_file_with_another_namespace_than_the_option_is_refused(
     one_sentence(kubectl_tapp(web, "plan", "--from", other, "-f", path), "old.yaml has test")
     bare = written(name="old.yaml")
     said = kubectl_tapp(web, "plan", "--from", bare, "-f", path)
-    assert (said.code, said.lines[0]) == (0, "TApp prod/web: nothing changes")
+    assert said.code == 0
+    assert said.lines[0] == "TApp prod/web: nothing changes"
 
 
 @pytest.mark.parametrize("way", [[], ["--no-dry-run"], ["--from"]])
@@ -79,7 +80,8 @@ def test_values_that_are_texts_for_kubectl_are_texts(
         notes=", annotations: {at: 2024-01-01T00:00:00Z, day: 2024-01-01, time: 22:22}",
     )
     said = kubectl_tapp(web, "plan", *before, "-f", path, "-o", "json")
-    assert (said.code, said.err) == (0, "")
+    assert said.err == ""
+    assert said.code == 0
     found = json.loads(said.out)
     assert {each["id"] for each in found["instances"] if each["outcome"] == "deleted"} == {1}
     (change,) = (each for each in found["templates"] if each["name"] == "default")

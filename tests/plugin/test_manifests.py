@@ -222,5 +222,6 @@ def test_plan_reads_files_of_windows(tmp_path: Any, encoding: str, way: str) -> 
     path = str(tmp_path / "web.yaml")
     before = ["--from", path] if way == "--from" else ["--no-dry-run"]
     said = kubectl_tapp(running(), "plan", *before, "-f", path, "-o", "json")
-    assert (said.code, said.err) == (0, "")
+    assert said.err == ""
+    assert said.code == 0
     assert {each["template"] for each in json.loads(said.out)["instances"]} == {"default"}

@@ -74,7 +74,8 @@ def test_error_of_the_api_server_is_printed(say: Callable[[str], str], words: st
     text = f"instances 4, 5: not created: the API server refused its pod: {words}"
     for verb in ("status", "why"):
         said = kubectl_tapp(standin, verb, "web")
-        assert (said.code, said.err) == (0, "")
+        assert said.err == ""
+        assert said.code == 0
         assert any(line.startswith(text) for line in said.lines)
         assert "is created from template" not in said.out
         assert "PodsNotCreated" not in said.out, "said of the instances already"
@@ -273,7 +274,8 @@ def test_missing_permission_to_look_for_the_owner_is_reported() -> None:
     standin = StandIn(life.world)
     standin.forbid("get pods")
     said = kubectl_tapp(standin, "status", "web")
-    assert (said.code, said.err) == (0, "")
+    assert said.err == ""
+    assert said.code == 0
     text = (
         "instance 4: not created: a pod with its name may exist already, but you may not read it: "
         "no permission"

@@ -46,7 +46,8 @@ def test_owner_of_an_object_is_recognized(
     labels = {} if label is None else {"controller-uid": label}
     pod = {"metadata": {"name": "web-0", "labels": labels, "ownerReferences": owners}}
     found = ownership_of(pod, TAPP)
-    assert (found.text, found.can_be_adopted) == (text, adoptable)
+    assert found.text == text
+    assert found.can_be_adopted == adoptable
     hint = "; `kubectl tapp adopt web -n default` adopts it" if found.can_be_adopted else ""
     assert ownership_advice(pod, TAPP) == text + hint
     pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"

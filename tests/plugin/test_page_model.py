@@ -62,7 +62,9 @@ def test_budget_has_the_field_and_the_instances_that_use_it_up(replicas: int) ->
     )
     assert model["sentences"][1].endswith("available: 1 may become unavailable.")
     stuck = budget_model(seen(stuck_image, replicas))
-    assert (stuck["gone"], stuck["ids"], stuck["may"]) == (1, "0", 0)
+    assert stuck["gone"] == 1
+    assert stuck["ids"] == "0"
+    assert stuck["may"] == 0
     assert stuck["sentences"][1] == (
         "Instance 0 is unavailable and uses up the budget: no other instance may become "
         "unavailable."

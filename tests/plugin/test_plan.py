@@ -98,7 +98,8 @@ def test_reason_of_a_new_pod_is_the_changed_field() -> None:
     life = life_of(tapp(replicas=2))
     edited = changed(life, template=template("web:2", container=ENV))
     first = foretell(life, edited).instances[0]
-    assert (first.outcome, first.fields) == (Outcome.RECREATED, ("spec.containers[web].env",))
+    assert first.outcome == Outcome.RECREATED
+    assert first.fields == ("spec.containers[web].env",)
 
 
 def test_explicit_default_is_reported_as_no_change(web: StandIn) -> None:
@@ -124,7 +125,8 @@ def test_plan_has_the_claims() -> None:
 def test_plan_has_the_maximum_of_unavailable_instances_and_the_budget() -> None:
     life = life_of(tapp(replicas=6, updateStrategy={"maxUnavailable": "50%"}))
     found = foretell(life, changed(life, template=template("web:2")))
-    assert (found.unavailable_before, found.unavailable_worst) == (0, 3)
+    assert found.unavailable_before == 0
+    assert found.unavailable_worst == 3
     assert [(limit.value, limit.allowed) for limit in found.limits] == [("50%", 3)]
     assert [step.updated for step in found.steps] == [(0, 1, 2), (3, 4, 5)]
 
@@ -214,7 +216,8 @@ def test_progress_is_shown_only_on_a_terminal(
 
 def test_image_of_the_command_line_is_planned(web: StandIn) -> None:
     said = kubectl_tapp(web, "plan", "web", "--image", "web=web:2")
-    assert (said.code, said.err) == (0, "")
+    assert said.err == ""
+    assert said.code == 0
     assert said.lines[0].startswith("TApp default/web: 4 in place, in about ")
     assert '    ~ spec.containers[web].image: "web:1" → "web:2"  # in place' in said.lines
     assert web.writes == []

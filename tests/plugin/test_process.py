@@ -108,7 +108,8 @@ def test_variable_kubectl_may_be_a_command_with_arguments(place: Path, case: str
     done = subprocess.run(
         command("status", "web"), cwd=ROOT, env=environment, capture_output=True, check=False
     )
-    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stderr == b""
+    assert done.returncode == 0
     assert b"Running" in done.stdout
 
 
@@ -124,7 +125,8 @@ def test_invalid_variable_kubectl_is_one_error(place: Path, named: str, sentence
     done = subprocess.run(
         command("status", "web"), cwd=ROOT, env=environment, capture_output=True, check=False
     )
-    assert (done.returncode, done.stdout) == (1, b"")
+    assert done.returncode == 1
+    assert done.stdout == b""
     assert done.stderr.decode().startswith(sentence)
 
 
@@ -148,7 +150,9 @@ def test_ctrl_c_ends_the_plugin_without_output(place: Path) -> None:
         time.sleep(0.02)
     os.killpg(process.pid, signal.SIGINT)
     out, err = process.communicate(timeout=120)
-    assert (process.returncode, out, err) == (130, "", "")
+    assert process.returncode == 130
+    assert out == ""
+    assert err == ""
 
 
 def test_letters_that_the_locale_lacks_are_printed_as_question_marks(place: Path) -> None:
@@ -156,7 +160,8 @@ def test_letters_that_the_locale_lacks_are_printed_as_question_marks(place: Path
     done = subprocess.run(
         command("status", "web"), cwd=ROOT, env=environment, capture_output=True, check=False
     )
-    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stderr == b""
+    assert done.returncode == 0
     assert b"0   d?faut" in done.stdout
 
 
@@ -169,7 +174,8 @@ def test_missing_kubectl_is_one_error(tmp_path: Path) -> None:
         text=True,
         check=False,
     )
-    assert (done.returncode, done.stdout) == (1, "")
+    assert done.returncode == 1
+    assert done.stdout == ""
     assert done.stderr == (
         "error: there is no kubectl on PATH: install it, or name it in the variable KUBECTL\n"
     )
@@ -247,7 +253,8 @@ def test_prompt_of_a_login_is_shown_during_the_wait(
     monkeypatch.setenv("KUBECTL", str(script))
     monkeypatch.setattr(kubectl, "_QUIET_SECONDS", 0.2)
     done = kubectl.Program().run(["patch"], "all of it " * 20_000)
-    assert (done.code, len(done.out)) == (0, 200_000)
+    assert done.code == 0
+    assert len(done.out) == 200_000
     shown = "kubectl: open https://login.example.com and type ABC\n"
     assert capsys.readouterr().err == shown
     monkeypatch.setattr(kubectl, "LOGIN_TIMEOUT", 0.1)

@@ -26,7 +26,7 @@ def life() -> Life:
 
 @pytest.fixture
 def standin(life: Life) -> StandIn:
-    """Returns a fake kubectl for the running TApp, with a list of calls of its own."""
+    """Returns a fake kubectl for the running TApp, with an empty list of calls."""
     return StandIn(life.world)
 
 
@@ -112,7 +112,8 @@ def test_problem_is_one_error(
 ) -> None:
     around(standin)
     said = kubectl_tapp(standin, *line.split())
-    assert (said.code, said.out) == (code, "")
+    assert said.code == code
+    assert said.out == ""
     assert said.err.startswith(f"error: {sentence}")
     assert said.err.count("\n") == 1
     assert standin.writes == []

@@ -48,7 +48,8 @@ def never_ready(standin: StandIn, id: int) -> None:
 def test_restart_recreates_every_pod(web: StandIn) -> None:
     before = uids(web)
     said = kubectl_tapp(web, "restart", "web", "-y", "--wait")
-    assert (said.code, said.err) == (0, "")
+    assert said.err == ""
+    assert said.code == 0
     assert changed(web, before) == [0, 1, 2, 3, 4, 5]
     assert RESTARTED in spec_of(web)["template"]["metadata"]["annotations"]
     assert RESTARTED not in spec_of(web)["templatePool"]["v2"]["metadata"].get("annotations", {})
@@ -64,7 +65,8 @@ def test_restart_of_a_template_recreates_only_its_pods(web: StandIn) -> None:
 def test_chosen_instances_are_restarted_one_by_one(web: StandIn) -> None:
     before, spec = uids(web), spec_of(web)
     said = kubectl_tapp(web, "restart", "web", "1,4", "-y")
-    assert (said.code, said.err) == (0, "")
+    assert said.err == ""
+    assert said.code == 0
     assert changed(web, before) == [1, 4]
     assert spec_of(web) == spec
     assert said.lines[-1] == "web: 1, 4 restarted"
@@ -205,7 +207,8 @@ def starts(standin: StandIn) -> dict[int, int]:
 def test_restart_in_place_keeps_every_pod(web: StandIn) -> None:
     before = uids(web)
     said = kubectl_tapp(web, "restart", "web", "--in-place", "-y", "--wait")
-    assert (said.code, said.err) == (0, "")
+    assert said.err == ""
+    assert said.code == 0
     assert changed(web, before) == []
     assert starts(web) == dict.fromkeys(range(6), 1)
     assert IN_PLACE in spec_of(web)["template"]["metadata"]["annotations"]
@@ -215,9 +218,11 @@ def test_restart_in_place_of_chosen_instances_does_not_change_the_tapp(web: Stan
     before, spec = uids(web), spec_of(web)
     for _ in range(2):
         said = kubectl_tapp(web, "restart", "web", "1,4", "--in-place", "-y", "--wait")
-        assert (said.code, said.err) == (0, "")
+        assert said.err == ""
+        assert said.code == 0
     assert starts(web) == {0: 0, 1: 2, 2: 0, 3: 0, 4: 2, 5: 0}
-    assert (changed(web, before), spec_of(web)) == ([], spec)
+    assert changed(web, before) == []
+    assert spec_of(web) == spec
     assert "1, 4  UpdateInPlace: annotation apps.tkestack.io/restart-instance" in said.out
 
 
@@ -247,7 +252,8 @@ def test_restart_in_place_refuses_invalid_arguments(
     web: StandIn, arguments: list[str], message: str
 ) -> None:
     said = kubectl_tapp(web, "restart", "web", *arguments, "-y")
-    assert (said.code, said.err.strip()) == (2, f"error: {message}")
+    assert said.err.strip() == f"error: {message}"
+    assert said.code == 2
     assert starts(web) == dict.fromkeys(range(6), 0)
 
 
@@ -264,7 +270,8 @@ def test_restart_in_place_without_permission_for_pods_is_refused_first(web: Stan
 @pytest.mark.parametrize("goal", ["complete", "ready", "available"])
 def test_wait_ends_at_once_if_the_condition_is_met(web: StandIn, goal: str) -> None:
     said = kubectl_tapp(web, "wait", "web", f"--for={goal}")
-    assert (said.code, said.err) == (0, "")
+    assert said.err == ""
+    assert said.code == 0
     assert len(said.lines) == 1
 
 
@@ -280,7 +287,8 @@ def test_wait_for_a_broken_rollout_ends_with_the_reason(web: StandIn) -> None:
     assert kubectl_tapp(web, "wait", "web", "--for=stuck").code == 0
     assert kubectl_tapp(web, "wait", "web", "3-5", "--timeout=5s").code == 4
     said = kubectl_tapp(web, "set", "image", "web", "app=nginx:1.25", "-y", "--wait")
-    assert (said.code, said.err) == (0, ""), "the next template repairs it"
+    assert said.err == "", "the next template repairs it"
+    assert said.code == 0, "the next template repairs it"
 
 
 @pytest.mark.parametrize(
@@ -292,7 +300,9 @@ def test_wait_for_stuck_says_that_the_tapp_is_complete(
 ) -> None:
     said = kubectl_tapp(web, "wait", "web", *ids, "--for=stuck")
     message = f"error: web is not stuck: {who} as the spec asks, and no update is in progress\n"
-    assert (said.code, said.out, said.err) == (4, "", message)
+    assert said.code == 4
+    assert said.out == ""
+    assert said.err == message
 
 
 def test_timeout_of_a_wait_for_stuck_prints_the_progress(web: StandIn) -> None:
@@ -374,7 +384,8 @@ def test_slow_scale_up_is_not_reported_as_a_missing_controller(kind: Kind, name:
     web.world.run = creating  # type: ignore[method-assign]
     said = kubectl_tapp(web, "wait", "web")
     web.world.run = run  # type: ignore[method-assign]
-    assert (said.code, said.err) == (0, "")
+    assert said.err == ""
+    assert said.code == 0
     assert passed[0] >= 80
 
 
@@ -410,7 +421,8 @@ def test_wait_survives_a_short_outage_of_the_cluster(web: StandIn) -> None:
 
     web.world.run = back  # type: ignore[method-assign]
     said = kubectl_tapp(web, "wait", "web")
-    assert (said.code, said.err) == (0, "")
+    assert said.err == ""
+    assert said.code == 0
     assert "no answer from the cluster, trying again" in said.out
 
 

@@ -58,7 +58,8 @@ def rename(standin: StandIn, number: int, digest: str) -> None:
 def test_rollback_restores_the_previous_revision_as_the_newest(web: StandIn) -> None:
     before = {pod["metadata"]["uid"] for pod in web.world.list("pods")}
     said = kubectl_tapp(web, "rollback", "web", "-y", "--wait")
-    assert (said.code, said.err) == (0, "")
+    assert said.err == ""
+    assert said.code == 0
     assert any(
         line.startswith("Template default goes back to revision 2 (v1-") for line in said.lines
     )
@@ -133,14 +134,16 @@ def test_number_of_a_deleted_revision_is_not_taken_for_a_hash(web: StandIn, take
     """`--to 4` fails if there is no revision 4, even if the hash of a revision begins with a 4."""
     rename(web, 1, "v1-4020310412345678ffff")
     said = kubectl_tapp(web, "rollback", "web", "--to", taken, "-y")
-    assert (said.code, image(web)) == (1, "nginx:3")
+    assert said.code == 1
+    assert image(web) == "nginx:3"
     assert f"there is no revision {taken}: the history has 1 (v1-40203104), 2 (v1-" in said.err
 
 
 @pytest.mark.parametrize("word", ["v1-40203104", "v1-402031", "40203104a"])
 def test_six_characters_of_a_unique_hash_are_enough(web: StandIn, word: str) -> None:
     said = kubectl_tapp(with_other_hashes(web), "rollback", "web", "--to", word, "-y")
-    assert (said.code, image(web)) == (0, "nginx:1")
+    assert said.code == 0
+    assert image(web) == "nginx:1"
 
 
 @pytest.mark.parametrize(
@@ -158,7 +161,9 @@ def test_short_or_ambiguous_hash_is_an_error(
 ) -> None:
     before = len(renamed.writes)
     said = kubectl_tapp(renamed, "rollback", "web", "--to", word, "-y")
-    assert (said.code, image(renamed), len(renamed.writes)) == (code, "nginx:3", before)
+    assert said.code == code
+    assert image(renamed) == "nginx:3"
+    assert len(renamed.writes) == before
     assert message in said.err
 
 
@@ -190,7 +195,8 @@ def test_removed_template_is_restored_in_the_pool() -> None:
     web.world.patch("tapps", "web", {"spec": {"templatePool": {"v2": None}}})
     web.world.settle()
     said = kubectl_tapp(web, "rollback", "web", "--template", "v2", "-y")
-    assert (said.code, said.err) == (0, "")
+    assert said.err == ""
+    assert said.code == 0
     assert spec_of(web)["templatePool"] == {"v2": template("nginx:2")}
 
 

@@ -245,7 +245,9 @@ def test_forecast_shows_a_few_turns_and_counts_the_others(life: Life) -> None:
 
 @pytest.fixture
 def life() -> Life:
-    """Returns a TApp with so many instances that its rollout has omitted turns."""
+    """Returns a TApp with enough instances for a short forecast, which omits turns of the
+    rollout.
+    """
     return life_of(ROW)
 
 

@@ -223,7 +223,8 @@ def compare(life: Life, state: Callable[[Life], None], update_golden: bool) -> N
     shown = [f"# {state.__doc__}"]
     for verb in ("status", "why"):
         said = kubectl_tapp(standin, verb, life.name)
-        assert (said.code, said.err) == (0, "")
+        assert said.err == ""
+        assert said.code == 0
         shown += ["", f"$ kubectl tapp {verb} {life.name}", *said.lines]
     assert standin.writes == []
     golden = GOLDENS / f"{state.__name__.replace('_', '-')}.txt"
@@ -242,7 +243,7 @@ def test_plan_expects_new_pods_of_unschedulable_instances_to_be_unschedulable(
     seconds: float,
 ) -> None:
     """Plans a restart while two instances have no node: the forecast expects that their new pods
-    have none.
+    have no node, too.
 
     This holds even if the instances have waited only for a moment.
     """

@@ -71,7 +71,8 @@ OUTPUTS = {
 def test_unwritable_stream_is_one_error(place: Path, case: str) -> None:
     line, code, said = OUTPUTS[case]
     done = shell(place, line)
-    assert (done.returncode, done.stderr) == (code, said)
+    assert done.stderr == said
+    assert done.returncode == code
 
 
 PLACES = {
@@ -85,7 +86,8 @@ PLACES = {
 def test_plugin_works_without_the_directory(place: Path, tmp_path: Path, case: str) -> None:
     line, variables = PLACES[case]
     done = shell(place, line.format(tmp=tmp_path), PYTHONPATH=str(ROOT), **variables)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stderr == ""
+    assert done.returncode == 0
     assert "web" in done.stdout
 
 
@@ -106,7 +108,9 @@ def test_large_patch_needs_no_temporary_file(place: Path, tmp_path: Path) -> Non
         [*command()[:2], code], cwd=ROOT, env=environment_of(place, KUBECTL=str(script)),
         capture_output=True, text=True, check=False, timeout=120,
     )  # fmt: skip
-    assert (done.returncode, done.stdout, done.stderr) == (0, "300000\n", "")
+    assert done.returncode == 0
+    assert done.stdout == "300000\n"
+    assert done.stderr == ""
 
 
 KUBECTLS = {
@@ -131,7 +135,8 @@ def test_broken_kubectl_is_one_error(place: Path, tmp_path: Path, case: str) -> 
     script.chmod(mode)
     for line in ("list", "status web", "kill web 1 -y"):
         done = shell(place, f"PLUGIN {line}", KUBECTL=str(script))
-        assert (done.returncode, done.stdout) == (1, "")
+        assert done.returncode == 1
+        assert done.stdout == ""
         assert done.stderr.startswith(f"error: {sentence}")
         assert done.stderr.count("\n") == 1
 

@@ -54,8 +54,13 @@ def pace(shown: Document, grace: int = 30) -> Durations:
 
 def test_duration_of_a_start_is_learned_from_a_pod_without_restarts() -> None:
     found = pace(pod())
-    assert (found.begin, found.ready, found.starts) == (4, 3, 1)
-    assert (found.swap, found.swaps, found.stop, found.stops) == (SWAP, 0, STOP, 0)
+    assert found.begin == 4
+    assert found.ready == 3
+    assert found.starts == 1
+    assert found.swap == SWAP
+    assert found.swaps == 0
+    assert found.stop == STOP
+    assert found.stops == 0
 
 
 UPDATE: Document = {"replaced": "c-1", "ended": 102, "started": 103, "ready": 105, "restarts": 1}
@@ -79,10 +84,12 @@ CASES: dict[str, tuple[Document, tuple[float, int], tuple[float, int]]] = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_only_updates_count(case: str) -> None:
-    shown, swap, stop = CASES[case]
+    shown, (swap, swaps), (stop, stops) = CASES[case]
     found = pace(pod(**shown))
-    assert (found.swap, found.swaps) == swap
-    assert (found.stop, found.stops) == stop
+    assert found.swap == swap
+    assert found.swaps == swaps
+    assert found.stop == stop
+    assert found.stops == stops
 
 
 def test_outage_does_not_count_as_the_duration_of_a_start() -> None:
@@ -91,10 +98,12 @@ def test_outage_does_not_count_as_the_duration_of_a_start() -> None:
 
 
 @pytest.mark.parametrize(
-    ("took", "stop"), [(3, (3, 1)), (7, (6, 1)), (57, (STOP, 0))], ids=["early", "late", "57 s"]
+    ("took", "stop", "stops"),
+    [(3, 3, 1), (7, 6, 1), (57, STOP, 0)],
+    ids=["within the grace period", "a second after it", "much later"],
 )
 def test_duration_of_a_stop_is_limited_by_the_grace_period(
-    took: int, stop: tuple[float, int]
+    took: int, stop: float, stops: int
 ) -> None:
     """A container that stopped within a second after its grace period counts with at most the grace
     period.
@@ -103,5 +112,6 @@ def test_duration_of_a_stop_is_limited_by_the_grace_period(
     """
     shown = pod(**UPDATE | {"written": 102 - took, "grace": 6})
     found = pace(shown, grace=6)
-    assert (found.stop, found.stops) == stop
+    assert found.stop == stop
+    assert found.stops == stops
     assert pace(shown, grace=2).stop <= 2

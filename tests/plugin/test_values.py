@@ -44,9 +44,11 @@ def test_values_are_set(case: str) -> None:
     words, values, defaults = SET[case]
     web = running(values={"2": {"c": "d"}})
     said = kubectl_tapp(web, "set", "value", "web", *words, "-y")
-    assert (said.code, said.err) == (0, "")
+    assert said.err == ""
+    assert said.code == 0
     spec = spec_of(web)
-    assert (spec["values"], spec["defaultValues"]) == (values, defaults)
+    assert spec["values"] == values
+    assert spec["defaultValues"] == defaults
 
 
 @pytest.mark.parametrize(
@@ -132,7 +134,9 @@ def test_rollback_restores_values_only_with_its_option() -> None:
     assert spec["template"]["spec"]["containers"][0]["image"] == "nginx:1"
     assert spec["values"] == {"1": {"a": "b"}}
     said = kubectl_tapp(web, "rollback", "web", "--to", "1", "--with-values", "-y", "--wait")
-    assert (said.code, spec_of(web)["values"], spec_of(web)["template"]) == (0, {}, OWN)
+    assert said.code == 0
+    assert spec_of(web)["values"] == {}
+    assert spec_of(web)["template"] == OWN
 
 
 def test_edit_of_only_values_is_in_the_history_and_can_be_rolled_back() -> None:
@@ -145,7 +149,8 @@ def test_edit_of_only_values_is_in_the_history_and_can_be_rolled_back() -> None:
     none = kubectl_tapp(web, "rollback", "web", "-y")
     assert "revision 1 differs only in values, which --with-values restores" in none.err
     said = kubectl_tapp(web, "rollback", "web", "--with-values", "-y", "--wait")
-    assert (said.code, spec_of(web)["values"]) == (0, {"1": {"other": "kept"}})
+    assert said.code == 0
+    assert spec_of(web)["values"] == {"1": {"other": "kept"}}
 
 
 def test_history_marks_only_the_newest_of_two_revisions_that_fill_in_a_template_alike() -> None:
@@ -165,7 +170,7 @@ def test_history_marks_only_the_newest_of_two_revisions_that_fill_in_a_template_
 
 
 def test_rollback_keeps_values_that_the_history_lacks() -> None:
-    """A rollback `--with-values` keeps the current values if the revision has none.
+    """A rollback `--with-values` keeps the current values if the revision has no values.
 
     The history has no values above 64 KiB, and a rollback must not remove them.
     """

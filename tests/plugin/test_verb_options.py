@@ -84,7 +84,8 @@ def test_dry_run_of_each_verb_writes_nothing(verb: str) -> None:
     before = content(standin)
     for how, asked in (("client", False), ("server", True)):
         said = kubectl_tapp(standin, *VERBS[verb], f"--dry-run={how}")
-        assert (said.code, said.err) == (0, "")
+        assert said.err == ""
+        assert said.code == 0
         assert said.lines[-1].startswith("Dry run: nothing was written.")
         assert any("--dry-run=server" in call for call in standin.calls) == asked
         assert standin.writes == []
@@ -112,7 +113,8 @@ def test_timeout_of_each_verb_is_respected(verb: str) -> None:
     assert kubectl_tapp(standin, "wait", "web").code == 0
     standin = ready_for(verb)
     said = kubectl_tapp(standin, *VERBS[verb], "-y", "--wait", "--timeout=9m")
-    assert (said.code, said.err) == (0, "")
+    assert said.err == ""
+    assert said.code == 0
 
 
 CAUSED = ("use", "set image", "set value", "restart", "rollback", "promote", "abort")
@@ -138,7 +140,8 @@ def test_base_of_a_canary_can_be_chosen(verb: str, images: set[str]) -> None:
     """`--base` names the template that a canary is promoted to or aborted to; it must exist."""
     standin = ready_for(verb)
     said = kubectl_tapp(standin, *VERBS[verb], "--base", "default", "-y", "--wait")
-    assert (said.code, said.err) == (0, "")
+    assert said.err == ""
+    assert said.code == 0
     pods = standin.world.list("pods")
     assert {pod["spec"]["containers"][0]["image"] for pod in pods} == images
     standin = ready_for(verb)
@@ -152,7 +155,8 @@ def test_hold_can_be_limited_to_deletion() -> None:
     """With `hold --for delete`, an update does not wait, but a kill does."""
     standin = ready_for("hold")
     said = kubectl_tapp(standin, *VERBS["hold"], "--for", "delete", "-y")
-    assert (said.code, said.err) == (0, "")
+    assert said.err == ""
+    assert said.code == 0
     notes = standin.world.get("pods", "web-1")["metadata"]["annotations"]
     assert notes["apps.tkestack.io/hold-for"] == "delete"
     assert kubectl_tapp(standin, *VERBS["set image"], "-y", "--wait").code == 0
@@ -173,7 +177,8 @@ def test_list_can_be_limited_by_a_label() -> None:
     standin = StandIn(life.world)
     for words in (["-l", "tier=back"], ["--selector=tier=back"]):
         said = kubectl_tapp(standin, "list", *words, "-o", "name")
-        assert (said.code, said.lines) == (0, ["tapp.apps.tkestack.io/api"])
+        assert said.code == 0
+        assert said.lines == ["tapp.apps.tkestack.io/api"]
     assert len(kubectl_tapp(standin, "list", "-o", "name").lines) == 3
 
 
@@ -205,7 +210,8 @@ EDITS: dict[str, tuple[list[str], str]] = {
 def test_plan_supports_each_option_and_several_together(edit: str) -> None:
     words, summary = EDITS[edit]
     said = kubectl_tapp(ready_for("start"), "plan", "web", *words, "-o", "json")
-    assert (said.code, said.err) == (0, "")
+    assert said.err == ""
+    assert said.code == 0
     counts = sorted(json.loads(said.out)["summary"].partition(", in about")[0].split(", "))
     assert counts == sorted(summary.split(", "))
 
@@ -243,7 +249,8 @@ def test_fail_if_supports_each_condition(edit: str) -> None:
     standin = ready_for("")
     for condition in holding:
         said = kubectl_tapp(standin, "plan", "web", *words, "--fail-if", condition)
-        assert (said.code, said.err) == (3, f"--fail-if {condition}: it holds\n")
+        assert said.err == f"--fail-if {condition}: it holds\n"
+        assert said.code == 3
     told = {each.rstrip("<>=0123456789%smh") for each in holding if not each.endswith(("=0", "<1"))}
     rest = [word for each in EVERY if each not in told for word in ("--fail-if", each)]
     assert kubectl_tapp(standin, "plan", "web", *words, *rest).code == 0

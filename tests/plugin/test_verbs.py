@@ -31,7 +31,8 @@ def test_verb_writes_the_field_that_it_stands_for(
     web: StandIn, arguments: list[str], path: str, expected: object
 ) -> None:
     said = kubectl_tapp(web, *arguments, "-y")
-    assert (said.code, said.err) == (0, "")
+    assert said.err == ""
+    assert said.code == 0
     assert spec_of(web)[path] == expected
     assert "web: written (generation 2)" in said.lines
     assert len(web.writes) == 1
@@ -50,7 +51,8 @@ def test_plan_of_an_ordered_tapp_counts_all_chosen_instances() -> None:
     assert "created" in said.out
     assert "Stuck" not in said.out
     said = kubectl_tapp(ordered, "scale", "web", "--replicas", "4", "-y", "--wait")
-    assert (said.code, said.err) == (0, "")
+    assert said.err == ""
+    assert said.code == 0
     assert [write.name for write in ordered.world.writes if write.verb == "delete"] == [
         "web-5",
         "web-4",
@@ -77,7 +79,8 @@ def test_plan_says_whether_deleted_pods_are_recreated(
 
 def test_set_image_waits_until_the_new_image_runs(web: StandIn) -> None:
     said = kubectl_tapp(web, "set", "image", "web", "app=nginx:9", "-y", "--wait")
-    assert (said.code, said.err) == (0, "")
+    assert said.err == ""
+    assert said.code == 0
     assert spec_of(web)["template"]["spec"]["containers"][0]["image"] == "nginx:9"
     assert {pod["spec"]["containers"][0]["image"] for pod in web.world.list("pods")} == {"nginx:9"}
     assert said.lines[-1].startswith("web: instances 0-5 done, after ")
@@ -86,7 +89,8 @@ def test_set_image_waits_until_the_new_image_runs(web: StandIn) -> None:
 
 def test_verb_waits_for_an_edit_that_changes_no_instance(web: StandIn) -> None:
     said = kubectl_tapp(web, "set", "image", "web", "app=nginx:9", "--template=v2", "-y", "--wait")
-    assert (said.code, said.err) == (0, "")
+    assert said.err == ""
+    assert said.code == 0
     assert said.lines[-1].startswith("web: done, after ")
 
 
@@ -207,7 +211,8 @@ def test_annotations_of_other_clients_are_kept(
 
     monkeypatch.setattr(Session, "ask", staticmethod(read))
     said = answering(web, "", "set", "image", "web", "app=nginx:9")
-    assert (said.code, said.err) == (0, "")
+    assert said.err == ""
+    assert said.code == 0
     kept = {key: value for key, value in meanwhile.items() if value and key != CAUSE}
     notes = web.world.get("tapps", "web")["metadata"]["annotations"]
     assert notes == {**kept, CAUSE: "kubectl tapp set image web app=nginx:9 in default"}
@@ -293,7 +298,8 @@ def test_larger_canary_keeps_the_instances_of_a_smaller_one(web: StandIn) -> Non
 
 def test_canary_of_an_image_gets_a_new_template(web: StandIn) -> None:
     said = kubectl_tapp(web, "set", "image", "web", "app=nginx:9", "--canary", "1", "-y", "--wait")
-    assert (said.code, said.err) == (0, "")
+    assert said.err == ""
+    assert said.code == 0
     spec = spec_of(web)
     assert spec["template"]["spec"]["containers"][0]["image"] == "nginx:1.25"
     assert spec["templatePool"]["canary"]["spec"]["containers"][0]["image"] == "nginx:9"

@@ -183,7 +183,9 @@ def test_json_and_yaml_have_the_same_content(form: str, read: Callable[[str], Do
     assert status["budget"]["rollingMustStayAvailable"] == 3
     why = read(kubectl_tapp(standin, "why", "web", "1", "-o", form).out)
     (case,) = why["instances"]
-    assert (case["id"], case["reason"], case["available"]) == (1, "WaitingForBudget", True)
+    assert case["id"] == 1
+    assert case["reason"] == "WaitingForBudget"
+    assert case["available"] is True
     listed = read(kubectl_tapp(standin, "list", "-o", form).out)
     assert [each["metadata"]["name"] for each in listed["items"]] == ["web"]
 
@@ -197,7 +199,8 @@ def test_list_says_what_each_tapp_waits_for() -> None:
     assert said.lines[1].split()[:-1] == ["default", "web", "3/4", "1", "3", "InstancesBroken"]
     assert kubectl_tapp(standin, "list", "-o", "name").lines == ["tapp.apps.tkestack.io/web"]
     empty = kubectl_tapp(standin, "list", "-n", "kube-system")
-    assert (empty.code, empty.out) == (0, "")
+    assert empty.code == 0
+    assert empty.out == ""
     assert empty.err == "There is no TApp in namespace kube-system; -A lists all.\n"
 
 
@@ -296,4 +299,5 @@ def test_completion_offers_nothing_if_the_cluster_does_not_respond(
     standin.failing["get"] = "The connection to the server 127.0.0.1:1 was refused\n"
     complete(["status", ""], standin)
     said = capsys.readouterr()
-    assert (said.out.strip(), said.err) == (":4", "")
+    assert said.out.strip() == ":4"
+    assert said.err == ""

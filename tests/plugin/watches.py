@@ -11,7 +11,7 @@ from tests.scenarios.life import Life
 
 
 class Enough(KeyboardInterrupt):
-    """Ctrl-C of the simulated user, who has seen enough."""
+    """Ctrl-C of the simulated user, after the expected output."""
 
 
 def watched(life: Life, steps: list[Callable[[], object]], standin: StandIn | None = None) -> int:

@@ -270,8 +270,8 @@ class Life:
         )
 
     def condition(self, type: str) -> str:
-        """Returns `STATUS REASON: MESSAGE` of the TApp's condition, or "" if there is none of this
-        type.
+        """Returns `STATUS REASON: MESSAGE` of the TApp's condition, or "" if the
+        TApp has no condition of this type.
         """
         return condition(self.tapp, type)
 
@@ -364,8 +364,8 @@ class Life:
 
 
 def condition(tapp: Document, type: str) -> str:
-    """Returns `STATUS REASON: MESSAGE` of a TApp's condition, or "" if there is none of this
-    type.
+    """Returns `STATUS REASON: MESSAGE` of a TApp's condition, or "" if the
+    TApp has no condition of this type.
     """
     for found in (tapp.get("status") or {}).get("conditions") or []:
         if found["type"] == type:

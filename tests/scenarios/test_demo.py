@@ -76,9 +76,7 @@ def test_demo_has_four_acts_by_default() -> None:
 
 
 def test_complete_demo_shows_a_pod_outside_its_service_and_a_lost_node() -> None:
-    """Runs the demo with all acts: the symbols for both appear in the charts of their own acts
-    only.
-    """
+    """Runs the demo with all acts: the symbols for both appear in the charts of their acts only."""
     ended = output_of_demo("--all")
     assert ended.returncode == 0, ended.stdout + ended.stderr
     parts = re.split(r"(?m)^\d+\. (.*?) ─+$", ended.stdout)

@@ -180,8 +180,9 @@ def test_exited_container_follows_its_restart_policy(
     world = _started(manifest)
     world.kubelet.finish(world.get("Pod", "p"), code)
     world.settle()
-    phase = world.get("Pod", "p")["status"]["phase"]
-    assert (phase, _container(world)["restartCount"]) == outcome
+    phase, restarts = outcome
+    assert world.get("Pod", "p")["status"]["phase"] == phase
+    assert _container(world)["restartCount"] == restarts
 
 
 def test_pod_runs_as_long_as_one_container_restarts() -> None:

@@ -117,6 +117,7 @@ def test_merging_a_projection_results_in_the_observed_object(
 
 @given(OBJECTS, OBJECTS)
 def test_projection_changes_neither_of_its_arguments(observed: Document, applied: Document) -> None:
-    before = deepcopy((observed, applied))
+    observed_before, applied_before = deepcopy(observed), deepcopy(applied)
     project(observed, applied)
-    assert (observed, applied) == before
+    assert observed == observed_before
+    assert applied == applied_before

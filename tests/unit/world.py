@@ -379,6 +379,8 @@ def _settled(own: bytes, now: float, settings: Settings) -> bytes:
 
 
 def condition(answer: Document, type: str) -> Document | None:
-    """Returns the condition of this type in a response or a status, or None if there is none."""
+    """Returns the condition of this type in a response or a status, or None if no condition has the
+    type.
+    """
     status = answer.get("status", answer)
     return next((item for item in status["conditions"] if item["type"] == type), None)

@@ -52,7 +52,9 @@ class Served:
             return dict(self.standin.world.get("TApp", name)["spec"])
 
     def pod(self, id: int, name: str = "shop") -> Document:
-        """Returns the current pod of an instance, or an empty mapping if there is none."""
+        """Returns the current pod of an instance, or an empty mapping if the instance has no
+        pod.
+        """
         with self.standin.lock:
             pods = {each["metadata"]["name"]: each for each in self.standin.world.list("Pod")}
             return dict(pods.get(f"{name}-{id}", {}))

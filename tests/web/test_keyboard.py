@@ -46,7 +46,7 @@ class Chromium:
 
 @pytest.fixture(scope="session")
 def firefox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Firefox]:
-    """Yields a Firefox for all tests of a process; skips the test if there is none."""
+    """Yields a Firefox for all tests of a process; skips the tests if Firefox is not installed."""
     if FIREFOX is None:
         pytest.skip("there is no Firefox here: `apt-get install firefox-esr` brings it")
     with started(tmp_path_factory.mktemp("firefox")) as found:

@@ -9,7 +9,8 @@ from tapp.words.remedies import COMMANDS, Advice, Remedy
 
 
 def test_every_reason_of_a_condition_has_advice() -> None:
-    """Each reason of a condition has advice; a reason of decisions alone may have none.
+    """Each reason of a condition has advice; a reason that only decisions have may be without
+    advice.
 
     It may refer to the condition with the advice.
     """

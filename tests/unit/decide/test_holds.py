@@ -278,7 +278,8 @@ def test_time_limit_counts_from_a_pending_action_that_the_pod_already_has() -> N
 
 
 def test_hold_without_a_pending_action_changes_the_label_and_not_the_status() -> None:
-    """Sets and removes a hold while nothing is to be done: only the label of the pod changes.
+    """Sets and removes a hold while the service has nothing to do with the pod: only the label of
+    the pod changes.
 
     Programs set and remove a hold with every match. The TApp stays Ready meanwhile.
     """

@@ -421,8 +421,8 @@ def test_condition_is_set_if_the_lost_node_annotation_has_no_effect() -> None:
 
 
 def test_pod_that_fails_after_the_lost_node_annotation_counts_as_failed() -> None:
-    """A pod ends by itself after it was marked as lost: the pod-status hook does not change its
-    phase.
+    """The containers of a pod exit after the pod was marked as lost: the pod-status hook does not
+    change its phase.
     """
     world = WorldOfNodes(template=template(restartPolicy="Never")).stop_reporting(2, ago=301)
     world.sync()

@@ -300,11 +300,13 @@ def test_update_in_the_same_sync_delays_creations_and_deletions() -> None:
         template=template("nginx:2")
     )
     found = world.decisions()
-    assert (found[0], found[3]) == ("UpdateInPlace/TemplateChanged", CREATES_LATER)
+    assert found[0] == "UpdateInPlace/TemplateChanged"
+    assert found[3] == CREATES_LATER
     assert writes_until_settled(world)[-1] == "create 3"
     world = ordered_tapp(replicas=4).change(template=template("nginx:2"), replicas=3)
     found = world.decisions()
-    assert (found[0], found[3]) == ("UpdateInPlace/TemplateChanged", DELETES_LATER)
+    assert found[0] == "UpdateInPlace/TemplateChanged"
+    assert found[3] == DELETES_LATER
     assert writes_until_settled(world) == ["update 0", "update 1", "update 2", "delete 3"]
 
 

@@ -192,7 +192,9 @@ def test_pods_of_the_old_controller_with_other_resources_are_adopted_with_resour
 def test_revisions_do_not_change_without_the_setting(body: Document) -> None:
     found = resolve_templates(TAppSpec.model_validate({"template": body})).named("default")
     assert isinstance(found, Template)
-    assert (found.revision, found.uniq) == revisions(body)
+    revision, uniq = revisions(body)
+    assert found.revision == revision
+    assert found.uniq == uniq
 
 
 @pytest.mark.parametrize("value", ["Foo", "", "ignore", 1, True, {}, ["Ignore"]])

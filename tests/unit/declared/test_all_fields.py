@@ -25,8 +25,8 @@ def tapp_of_specs(specs: list[Document]) -> World:
 
 
 def with_images(spec: Document) -> Document:
-    """Returns the pod spec with an image in each container that has none, for the simulated
-    kubelet.
+    """Returns the pod spec with an image added to each container without an image, for the
+    simulated kubelet.
     """
     lists = {
         key: [{"image": "app:1", **container} for container in spec[key]]

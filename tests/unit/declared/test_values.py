@@ -146,7 +146,8 @@ def test_single_placeholder_becomes_a_number_in_a_numeric_field(place: str) -> N
     node: Any = pod["spec"]
     for part in place.split("."):
         node = node[int(part)] if part.isdigit() else node[part]
-    assert (node, type(node)) == (NUMBERS[place], type(NUMBERS[place]))
+    assert node == NUMBERS[place]
+    assert type(node) is type(NUMBERS[place])
 
 
 def test_placeholder_can_be_the_name_of_a_probe_port() -> None:

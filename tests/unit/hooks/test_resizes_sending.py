@@ -174,7 +174,8 @@ def test_full_queue_drops_resizes(
 
 
 def test_resize_that_has_waited_too_long_is_dropped(clock: Clock) -> None:
-    """The first of two resizes takes so long that the second one in the queue is dropped.
+    """The first of two resizes takes longer than a resize may wait, so the second one is dropped
+    from the queue.
 
     A later sync may decide differently, and otherwise requests the resize again.
     """

@@ -212,8 +212,8 @@ KNOWN_CONTAINER: Document = {
 def test_restart_of_all_containers_does_not_complete_a_requested_restart(
     before: Document, word: str
 ) -> None:
-    """All containers have restarted for a rule of their own: a restart that a user requests is not
-    complete yet.
+    """All containers have restarted because of their restart rules: a restart that a user requests
+    is not complete yet.
 
     The kubelet may have restarted them with the old spec, and will stop the container again.
     """

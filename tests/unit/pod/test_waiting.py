@@ -209,7 +209,8 @@ def message_of(answer: Document, type: str, status: str, reason: str) -> str:
     """Returns the message of a condition, which must have this status and reason."""
     found = condition(answer, type)
     assert found is not None
-    assert (found["status"], found["reason"]) == (status, reason)
+    assert found["status"] == status
+    assert found["reason"] == reason
     return str(found["message"])
 
 
@@ -303,9 +304,8 @@ def test_pod_that_a_dead_kubelet_never_acknowledged_is_marked_failed_and_replace
     world.sync()
     assert world.lost_node_annotation(2) == timestamp(BOUND)
     assert world.pod_status() == ["web-2"]
-    assert (world.pod(2)["status"]["phase"], world.pod(2)["status"]["reason"]) == (
-        "Failed", "NodeLost",
-    )  # fmt: skip
+    assert world.pod(2)["status"]["phase"] == "Failed"
+    assert world.pod(2)["status"]["reason"] == "NodeLost"
     assert world.decisions()[2] == "Delete/NodeLost"
 
 

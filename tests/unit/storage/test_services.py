@@ -123,7 +123,8 @@ def test_changed_service_template_updates_services_and_no_pod() -> None:
     world.change(serviceTemplate={"spec": {"ports": [{"port": 81}]}}).sync()
     assert world.writes == ["update Service/web-0", "update Service/web-1"]
     spec = world.services["web-0"]["spec"]
-    assert (spec["ports"][0]["port"], spec["clusterIP"]) == (81, before)
+    assert spec["ports"][0]["port"] == 81
+    assert spec["clusterIP"] == before
     world.settle()
     assert refusal_message(world) == ""
 
@@ -178,7 +179,8 @@ def test_services_of_a_deleted_tapp_stay_until_its_pods_are_gone() -> None:
     assert kinds == ["Service", "Service"]
     world.pods = {}
     answer = world.hook.finalize(world.request(finalizing=True))
-    assert (answer["children"], answer["finalized"]) == ([], True)
+    assert answer["children"] == []
+    assert answer["finalized"] is True
 
 
 @pytest.mark.parametrize("finalizer", ["orphan", "foregroundDeletion"])
