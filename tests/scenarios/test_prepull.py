@@ -8,44 +8,17 @@ from typing import Any
 
 import pytest
 
-from simulator.api.store import ForbiddenError
 from tests.prepull import is_puller
-from tests.scenarios.apps import tapp, template
-from tests.scenarios.life import Document, Life
-
-FIRST = {"inPlaceUpdateStrategy": {"prePull": True}, "maxUnavailable": 1}
-SECONDS = 20.0
-"""Duration of a pull in seconds."""
-
-
-def tapp_with_slow_registry(nodes: int = 3, **settings: Any) -> Life:
-    """Returns a TApp with `prePull` and five available instances; from now on each pull takes 20
-    seconds.
-
-    `nodes` is the number of nodes, and `settings` are settings of the service or arguments of
-    `Life`.
-    """
-    life = Life(nodes=nodes, **settings)
-    life.apply(tapp(template=template("web:1"), updateStrategy=FIRST))
-    life.world.kubelet.levers.pull_seconds = SECONDS
-    life.writes()
-    return life
-
-
-def pullers(life: Life) -> dict[str, Document]:
-    """Returns node name -> puller pod for all pullers."""
-    return {pod["spec"]["nodeName"]: pod for pod in life.world.list("Pod") if is_puller(pod)}
-
-
-def seconds_unavailable(life: Life) -> float:
-    """Runs until the TApp is complete; returns for how many seconds instance 0 could not serve."""
-    lost, step = 0.0, 0.25
-    while not life.complete:
-        life.world.run(step)
-        worker = life.world.kubelet.worker(life.pods[0])
-        assert worker is not None
-        lost += 0.0 if worker.local.can_serve(life.world.clock.now) else step
-    return lost
+from tests.scenarios.apps import template
+from tests.scenarios.life import Document
+from tests.scenarios.pullers import (
+    FIRST,
+    SECONDS,
+    Refusal,
+    pullers,
+    seconds_unavailable,
+    tapp_with_slow_registry,
+)
 
 
 def test_instance_is_not_unavailable_during_a_pull() -> None:
@@ -185,188 +158,6 @@ def test_pullers_are_deleted_when_no_update_needs_them(edit: str) -> None:
         assert life.patch(updateStrategy={"paused": False}).complete
     if edit == "changed":
         assert life.settle().complete
-
-
-def no_image_volumes(operation: str, pod: Document) -> Document:
-    """Refuses each new pod with an image volume, as an admission policy; each puller has such a
-    volume.
-    """
-    volumes = (pod.get("spec") or {}).get("volumes") or []
-    if operation == "CREATE" and any("image" in volume for volume in volumes):
-        raise ForbiddenError("no image volumes here")
-    return pod
-
-
-def assert_update_without_pullers(life: Life, why: str, wait: float = 30) -> None:
-    """Checks a rollout for which pullers cannot run: it waits, sets a condition, and then runs
-    without pullers.
-
-    The condition contains the text `why`, and the rollout begins after about `wait` seconds. The
-    next rollout does not wait.
-    """
-    life.watch_readiness()
-    life.begin_patch(template=template("web:2")).world.run(wait - 5)
-    assert life.images() == " ".join(["web:1"] * 5)
-    assert life.fewest_ready == 5
-    life.world.run(10)
-    assert why in life.condition("PullersNotRun")
-    assert life.condition("Degraded").startswith("False")
-    life.settle()
-    assert life.images() == " ".join(["web:2"] * 5)
-    assert life.fewest_ready == 4
-    assert life.condition("PullersNotRun").endswith("later updates try again")
-    assert pullers(life) == {}
-    life.begin_patch(template=template("web:3")).world.run(3)
-    assert life.images().startswith("web:3")
-    while not life.complete:
-        life.world.run(1)
-        assert life.condition("PullersNotRun")
-        assert pullers(life) == {}
-    assert life.images() == " ".join(["web:3"] * 5)
-
-
-def test_updates_continue_if_the_api_server_refuses_pullers() -> None:
-    life = tapp_with_slow_registry(policies=[no_image_volumes])
-    assert_update_without_pullers(
-        life, "it was requested and does not exist; the Events of the TApp say why"
-    )
-
-
-def test_updates_continue_if_kubelets_reject_pullers() -> None:
-    life = tapp_with_slow_registry()
-    levers = life.world.kubelet.levers
-    levers.refuses = is_puller
-    assert_update_without_pullers(life, "the kubelet refused its pod (OutOfcpu")
-
-
-def test_updates_continue_if_the_image_of_the_puller_cannot_be_pulled() -> None:
-    """The image that the puller itself runs does not exist, so the rollout continues without
-    pullers.
-
-    The wait ends 30 seconds after the puller fails, and not after the time for a pull. The kubelet
-    first pulls the new image and then that of the puller, both slowly.
-    """
-    life = tapp_with_slow_registry(puller_image="example.com/pause:1")
-    life.world.kubelet.levers.bad_images.add("example.com/pause:1")
-    assert_update_without_pullers(life, "example.com/pause:1", wait=2 * SECONDS + 27)
-
-
-class Refusal:
-    """Refuses to create pullers, as an admission policy: the pods that only pull an image onto a
-    node.
-
-    Attributes:
-        active: False if it refuses nothing.
-        asked: the number of attempts to create a puller so far.
-        most: the number of pullers that may exist before it refuses another one.
-        life: the life whose pullers are counted; None counts as no pullers.
-    """
-
-    def __init__(self, most: int = 0) -> None:
-        self.active, self.asked, self.most = True, 0, most
-        self.life: Life | None = None
-
-    def __call__(self, operation: str, pod: Document) -> Document:
-        """Returns the object unchanged, or raises ForbiddenError for a puller that is refused."""
-        if operation == "CREATE" and is_puller(pod):
-            self.asked += 1
-            there = 0 if self.life is None else len(pullers(self.life))
-            if self.active and there >= self.most:
-                raise ForbiddenError("exceeded quota: pods")
-        return pod
-
-
-HOUR = 3600
-
-
-@pytest.mark.parametrize("retry", ["after an hour", "after prePull was set again"])
-def test_no_puller_is_created_for_an_hour_after_a_refusal(retry: str) -> None:
-    """After a refused puller, rollouts run without pullers until an hour is over or prePull is set
-    again.
-
-    After that, the next rollout creates pullers again.
-    """
-    refusal = Refusal()
-    life = tapp_with_slow_registry(policies=[refusal])
-    life.begin_patch(template=template("web:2")).world.run(35)
-    said = life.condition("PullersNotRun")
-    assert said.startswith(
-        "True NoPuller: images are not pulled before updates (prePull): pod web-pull-x"
-    )
-    life.settle()
-    asked = refusal.asked
-    life.patch(template=template("web:3"))
-    assert refusal.asked == asked
-    refusal.active = False
-    if retry == "after prePull was set again":
-        for pre_pull in (False, True):
-            life.patch(updateStrategy={"inPlaceUpdateStrategy": {"prePull": pre_pull}})
-        assert life.condition("PullersNotRun") == ""
-    else:
-        life.world.run(HOUR)
-        assert life.condition("PullersNotRun").endswith("later updates try again")
-    life.watch_readiness()
-    life.begin_patch(template=template("web:4")).world.run(SECONDS / 2)
-    assert life.fewest_ready == 5
-    assert len(pullers(life)) == 3
-    life.settle()
-    assert life.condition("PullersNotRun") == ""
-    assert not life.status.get("pulling")
-
-
-def test_condition_stays_while_a_refused_puller_is_tried_again() -> None:
-    """An hour after a refusal, one rollout waits half a minute for its puller, with the condition
-    unchanged.
-
-    The next rollout does not wait.
-    """
-    life = tapp_with_slow_registry(policies=[Refusal()])
-    life.patch(template=template("web:2"))
-    life.world.run(HOUR)
-    life.begin_patch(template=template("web:3"))
-    for _ in range(25):
-        life.world.run(1)
-        assert life.condition("PullersNotRun")
-    assert life.images() == " ".join(["web:2"] * 5)
-    life.settle()
-    life.begin_patch(template=template("web:4")).world.run(3)
-    assert life.images().startswith("web:4")
-
-
-def test_pullers_run_one_by_one_if_a_quota_allows_only_one() -> None:
-    """A quota allows one puller at a time: each image is still pulled before its update.
-
-    No refusal is reported in a condition.
-    """
-    refusal = Refusal(most=1)
-    life = tapp_with_slow_registry(policies=[refusal])
-    refusal.life = life
-    life.begin_patch(template=template("web:2"), updateStrategy={"maxUnavailable": 5})
-    lost = seconds_unavailable(life)
-    assert life.images() == " ".join(["web:2"] * 5)
-    assert lost < 5
-    assert life.condition("PullersNotRun") == ""
-
-
-def test_deleted_puller_is_created_again() -> None:
-    """Deletes a puller during a pull: it is created again, because a missing puller was not
-    necessarily refused.
-    """
-    life = tapp_with_slow_registry(nodes=1)
-    life.world.kubelet.levers.pull_seconds = 60
-    life.begin_patch(template=template("web:2")).world.run(45)
-    (puller,) = pullers(life).values()
-    life.world.delete("Pod", puller["metadata"]["name"])
-    life.settle()
-    assert life.images() == " ".join(["web:2"] * 5)
-    assert life.condition("PullersNotRun") == ""
-
-
-def test_condition_about_pullers_stays_after_a_pause() -> None:
-    life = tapp_with_slow_registry(policies=[Refusal()])
-    life.patch(template=template("web:2"))
-    life.patch(updateStrategy={"paused": True})
-    assert life.condition("PullersNotRun").endswith("later updates try again")
 
 
 def test_progressing_does_not_claim_that_missing_pullers_pull() -> None:

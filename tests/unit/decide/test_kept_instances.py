@@ -5,95 +5,27 @@ A partition keeps such an instance at an older revision. A test plays steps: fun
 world.
 """
 
-from collections.abc import Callable, Iterable
-from typing import Any
-
 import pytest
 
-from tests.builders import Document, claim_template, tapp, template
-from tests.hook_calls import desired
+from tests.builders import Document, claim_template, tapp
+from tests.unit.decide.kept_instances import (
+    BOTH_2,
+    KEEP_2,
+    NO_LOGS,
+    Step,
+    claims,
+    claims_and_service_of,
+    edit,
+    lose,
+    play,
+    recorded,
+    records_of_an_earlier_release,
+    tapp_with_claims,
+    web_template,
+)
 from tests.unit.world import World, condition
 
-Step = Callable[[World], Any]
 RECORD = "ControllerRevision"
-KEEP_2 = {"partition": 2, "maxUnavailable": 1}
-
-
-def web_template(tag: int, *mounts: str, **spec: Any) -> Document:
-    """Returns a template with the image `web:TAG` that mounts each of the volumes at the path of
-    its name.
-    """
-    found = [{"name": name, "mountPath": f"/{name}"} for name in mounts]
-    spec = {"terminationGracePeriodSeconds": tag, **spec}  # no update in place
-    return template(f"web:{tag}", container={"volumeMounts": found}, **spec)
-
-
-def claims(*names: str) -> list[Document]:
-    return [claim_template(name) for name in names]
-
-
-def tapp_with_claims(*names: str, replicas: int = 3, **spec: Any) -> World:
-    """Returns a TApp that mounts a claim for each name (by default `data` and `logs`), after it has
-    settled.
-
-    `spec` has further fields of its spec.
-    """
-    names = names or ("data", "logs")
-    first = {"template": web_template(1, *names), "volumeClaimTemplates": claims(*names), **spec}
-    return World(tapp(replicas=replicas, **first), history=True).settle()
-
-
-def edit(**spec: Any) -> Step:
-    return lambda found: found.change(**spec).settle()
-
-
-def lose(*ids: int) -> Step:
-    def change(found: World) -> None:
-        for id in ids:
-            del found.pods[f"web-{id}"]
-        found.settle()
-
-    return change
-
-
-def records_of_an_earlier_release(found: World) -> None:
-    """Removes all but the template from each ControllerRevision, as an earlier release recorded
-    it.
-    """
-    for record in found.revisions.values():
-        record["data"] = {"template": record["data"]["template"]}
-
-
-NO_LOGS = {
-    "template": web_template(2, "data"),
-    "volumeClaimTemplates": claims("data"),
-    "updateStrategy": KEEP_2,
-}
-
-
-def play(steps: Iterable[Step], found: World) -> World:
-    for step in steps:
-        step(found)
-    return found.settle()
-
-
-def claims_and_service_of(found: World, id: int) -> str:
-    """Returns image tag, volumes and Service of an instance's pod in one line.
-
-    An example is `1 data=data-web-0 logs=logs-web-0 in web`: each volume with its claim, and the
-    Service.
-    """
-    spec = found.pods[f"web-{id}"]["spec"]
-    parts = [spec["containers"][0]["image"].rpartition(":")[2]]
-    for volume in spec.get("volumes") or []:
-        if "persistentVolumeClaim" in volume:
-            parts.append(f"{volume['name']}={volume['persistentVolumeClaim']['claimName']}")
-        elif not volume["name"].startswith("kube-api-access"):
-            parts.append(f"{volume['name']}:{next(key for key in volume if key != 'name')}")
-    return " ".join(parts) + (f" in {spec['subdomain']}" if "subdomain" in spec else "")
-
-
-BOTH_2 = "1 data=data-web-2 logs=logs-web-2"
 
 
 @pytest.mark.parametrize(
@@ -426,117 +358,3 @@ def test_finalizers_of_a_template_reach_new_pods_and_start_no_rollout() -> None:
     ]  # fmt: skip
     play([edit(template=web_template(2, "data"), updateStrategy={"partition": 2}), lose(2)], found)
     assert found.pods["web-2"]["metadata"]["finalizers"] == ["example.com/old"]
-
-
-# --- what a ControllerRevision records ------------------------------------------------------------
-
-NEITHER = {"serviceName": "", "volumeClaimTemplates": []}
-
-
-def recorded(found: World) -> list[Document]:
-    """Returns the data of all ControllerRevisions without their templates, by number."""
-    ordered = sorted(found.revisions.values(), key=lambda each: each["revision"])
-    return [
-        {key: each["data"][key] for key in each["data"] if key != "template"} for each in ordered
-    ]
-
-
-def test_revision_records_service_name_and_claim_templates() -> None:
-    """Compares the data of ControllerRevisions: an empty name and an empty list are recorded,
-    too.
-    """
-    found = tapp_with_claims("data", serviceName="web")
-    assert recorded(found) == [{"serviceName": "web", "volumeClaimTemplates": claims("data")}]
-    assert recorded(World(tapp(), history=True).settle()) == [NEITHER]
-    assert recorded(World(tapp(serviceName="web"), history=True).settle()) == [
-        {"serviceName": "web", "volumeClaimTemplates": []}
-    ]
-
-
-def test_revision_is_recreated_only_if_service_name_or_claim_templates_change() -> None:
-    """Changes the Service name, and then the replicas: only the first creates the
-    ControllerRevision again.
-
-    There is one ControllerRevision for each revision, and no write without a change.
-    """
-    found = tapp_with_claims("data", serviceName="web")
-    edit(serviceName="other")(found)
-    assert recorded(found) == [{"serviceName": "other", "volumeClaimTemplates": claims("data")}]
-    assert [each["revision"] for each in found.revisions.values()] == [2]
-    edit(replicas=4)(found)
-    assert [each["revision"] for each in found.revisions.values()] == [2]
-
-
-@pytest.mark.parametrize(
-    "more", [{}, {"updateStrategy": {"partition": 1}}], ids=["no partition", "partition"]
-)
-def test_revision_of_an_earlier_release_is_not_rewritten(more: Document) -> None:
-    """A sync with ControllerRevisions of an earlier release writes nothing, so an upgrade writes no
-    object.
-    """
-    found = tapp_with_claims("data", serviceName="web", **more)
-    records_of_an_earlier_release(found)
-    found.sync()
-    assert found.writes == []
-    assert recorded(found) == [{}]
-
-
-@pytest.mark.parametrize(
-    "data",
-    [
-        {"serviceName": 7, "volumeClaimTemplates": claims("data", "logs")},
-        {"serviceName": "", "volumeClaimTemplates": "none"},
-        {"serviceName": "", "volumeClaimTemplates": [None, 1]},
-        {"serviceName": "", "volumeClaimTemplates": [{"metadata": {"name": ["x"]}}]},
-    ],
-    ids=["service name", "claim templates", "entries", "claim name"],
-)
-def test_recorded_template_is_used_although_other_recorded_data_is_invalid(data: Document) -> None:
-    """Damages the recorded Service name or claim templates, and loses a kept pod: its next pod has
-    its claims.
-
-    Data that cannot be read counts as absent.
-    """
-    found = tapp_with_claims()
-    edit(**NO_LOGS)(found)
-    first = min(found.revisions.values(), key=lambda each: each["revision"])
-    first["data"] |= data
-    play([lose(2)], found)
-    assert claims_and_service_of(found, 2) == BOTH_2
-
-
-@pytest.mark.parametrize(
-    ("kept", "service"), [(1, "new"), (2, "old")], ids=["no other pod", "another pod"]
-)
-def test_unrecorded_service_name_is_taken_from_another_pod_of_the_revision(
-    kept: int, service: str
-) -> None:
-    """A revision has no recorded Service name: a lost kept pod gets the name of another pod of the
-    revision.
-
-    If there is no such pod, the current name is used, and the message says so.
-    """
-    found = tapp_with_claims("data", serviceName="old")
-    records_of_an_earlier_release(found)
-    roll = {"template": web_template(2, "data"), "updateStrategy": {"partition": kept}}
-    edit(**roll, serviceName="new")(found)
-    del found.pods["web-2"]
-    message = found.hook.answer("/plan", found.request())["instances"][2]["message"]
-    assert ("no pod shows it, so the pod gets the present one: new" in message) == (
-        service == "new"
-    )
-    assert desired(found.sync(), "Pod")["web-2"]["spec"]["subdomain"] == service
-
-
-def test_plan_message_names_claims_and_service_that_the_spec_no_longer_has() -> None:
-    found = tapp_with_claims(serviceName="old")
-    edit(**NO_LOGS, serviceName=None)(found)
-    del found.pods["web-2"]
-    plan = found.hook.answer("/plan", found.request())["instances"]
-    kept = next(iter(found.parent["status"]["kept"]))
-    assert [plan[1]["message"], plan[2]["message"]] == [
-        f"the partition keeps it at revision {kept}, with its claim logs, in Service old",
-        f"its pod is created from template 'default' as it was at revision {kept}, with its "
-        f"claim logs, in "
-        "Service old",
-    ]

@@ -2,18 +2,13 @@
 on syncs.
 """
 
-import gc
 import os
-import threading
-import time
-import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hooks.service import cluster, events, metrics
+from hooks.service import events
 from hooks.service.account import AccountError
 from hooks.service.cluster import Cluster
 from hooks.service.events import CONTROLLER, Recorder
@@ -21,89 +16,19 @@ from hooks.wire.memo import Memo
 from hooks.wire.request import Request, world_of
 from tapp.answer.conditions import conditions_of
 from tapp.declared.model import TApp
-from tapp.plan import Plan, make_plan
+from tapp.plan import make_plan
 from tapp.world import Options
 from tests.api_server import ApiServer, api_server
-from tests.builders import NOW, UID, Document, as_sent, request, tapp, template
+from tests.builders import NOW, UID, as_sent, tapp, template
+from tests.unit.hooks.events_writing import counted, counted_since, new_event, until
 from tests.unit.world import Hook, World, settled
 
-OUTCOMES = [each.value for each in events.Outcome]
-
-
-@pytest.fixture(autouse=True)
-def _short_pauses_and_no_leaks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Shortens pauses, and checks that no thread and no connection is left after a test."""
-    gc.freeze()  # objects of earlier tests are not checked below
-    monkeypatch.setattr(events, "PAUSES", (0.01, 0.01, 0.01, 0.01))
-    monkeypatch.setattr(cluster, "TIMEOUT", (60, 60))
-    made: list[Recorder] = []
-    opened: list[Cluster] = []
-
-    def noted(self: Recorder, *arguments: Any, **options: Any) -> None:
-        made.append(self)
-        init(self, *arguments, **options)
-
-    def noted_too(self: Cluster, *arguments: Any, **options: Any) -> None:
-        opened.append(self)
-        begin(self, *arguments, **options)
-
-    init, begin = Recorder.__init__, Cluster.__init__
-    monkeypatch.setattr(Recorder, "__init__", noted)
-    monkeypatch.setattr(Cluster, "__init__", noted_too)
-    yield
-    for each in made:
-        each.close(0)
-        if each._pid:
-            each._thread.join(60)
-            assert not each._thread.is_alive()
-    for each_cluster in opened:
-        each_cluster.close()
-    with warnings.catch_warnings(record=True) as left:
-        warnings.simplefilter("always")
-        gc.collect()
-    # Python does not close a socket that is reset before its TLS handshake; that socket has no peer
-    # address any more. A socket with a peer address was left open by our code.
-    assert [str(each.message) for each in left if "raddr=" in str(each.message)] == []
+pytestmark = pytest.mark.usefixtures("short_pauses_and_no_leaks")
 
 
 @pytest.fixture
 def recorder(server: ApiServer, account: Path) -> Recorder:
     return Recorder(Cluster(account, server.environ).create, "tapp-hooks-abc-1")
-
-
-def decided(parent: Document) -> tuple[Plan, Document]:
-    """Returns the plan of a sync for a TApp without pods, and the conditions of its status."""
-    asked = Request(as_sent(request(parent, [])), TApp, Memo(0))
-    found = make_plan(world_of(asked), Options(), NOW)
-    return found, conditions_of(found)
-
-
-def new_event(generation: int) -> tuple[Plan, Document]:
-    """Returns a plan and conditions that cause one new Event; each generation causes another
-    one.
-    """
-    return decided(tapp(generation=generation))
-
-
-def counted() -> dict[str, float]:
-    """Returns outcome -> number of Events with this outcome since the process started."""
-    return {each: metrics.EVENTS.labels(each)._value.get() for each in OUTCOMES}
-
-
-def counted_since(before: dict[str, float]) -> dict[str, float]:
-    """Returns outcome -> number of Events with this outcome since `before`, without zeros."""
-    now = counted()
-    return {each: now[each] - before[each] for each in OUTCOMES if now[each] != before[each]}
-
-
-def until(before: dict[str, float], **expected: int) -> None:
-    """Waits until exactly these numbers of Events have been counted since `before`; fails after a
-    minute.
-    """
-    end = time.monotonic() + 60
-    while counted_since(before) != expected:
-        assert time.monotonic() < end, counted_since(before)
-        time.sleep(0.01)
 
 
 def test_event_has_all_required_fields(server: ApiServer, recorder: Recorder) -> None:
@@ -252,132 +177,6 @@ def test_hanging_api_server_delays_no_sync_and_fills_a_limited_queue(
     assert counted_since(before) == {"dropped": 19}
 
 
-def test_tapp_may_write_25_events_at_once_and_then_one_in_five_minutes(
-    account: Path, server: ApiServer
-) -> None:
-    """Counts the Events of one TApp over half an hour: more than the limit are dropped.
-
-    The limit is that of client-go's spam filter. All reasons share it, and refused events are not
-    queued.
-    """
-    now = [0.0]
-    made = Recorder(Cluster(account, server.environ).create, "one", clock=lambda: now[0])
-    before = counted()
-    for generation in range(1, 31):
-        made.queue(*new_event(generation))
-    until(before, created=25, limited=5)
-    made.queue(*decided(tapp(generation=31, replicas=2, templates={"0": "typo", "1": "typo"})))
-    until(before, created=25, limited=6)
-    for minutes, later in ((4, 0), (6, 1), (6, 1), (11, 2), (37, 7)):
-        now[0] = minutes * 60
-        for generation in range(100 * minutes, 100 * minutes + 6):
-            made.queue(*new_event(generation))
-        assert counted_since(before)["limited"] > 6
-        end = time.monotonic() + 60
-        while counted_since(before)["created"] < 25 + later:
-            assert time.monotonic() < end
-            time.sleep(0.01)
-        assert counted_since(before)["created"] == 25 + later
-    made.close()
-
-
-def test_limited_event_is_written_if_a_later_sync_still_has_it(
-    account: Path, server: ApiServer
-) -> None:
-    now = [0.0]
-    made = Recorder(Cluster(account, server.environ).create, "one", clock=lambda: now[0])
-    before = counted()
-    for generation in range(1, 27):
-        made.queue(*new_event(generation))
-    until(before, created=25, limited=1)
-    now[0] = events.SECONDS_PER_EVENT
-    made.queue(*new_event(26))
-    until(before, created=26, limited=1)
-    made.close()
-
-
-def test_limits_of_the_tapps_with_the_latest_events_are_remembered(
-    account: Path, server: ApiServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With memory for the limits of two TApps, a third one replaces the TApp whose last Event is
-    oldest.
-
-    The replaced TApp starts with a full limit again.
-    """
-    monkeypatch.setattr(events, "BUCKETS", 2)
-    monkeypatch.setattr(events, "BURST", 1)
-    made = Recorder(Cluster(account, server.environ).create, "one", clock=lambda: 0.0)
-    before = counted()
-    for name in ("a", "b"):
-        made.queue(*new_event_of("shop", name, 1))
-        made.queue(*new_event_of("shop", name, 2))
-    until(before, created=2, limited=2)
-    made.queue(*new_event_of("shop", "c", 1))
-    made.queue(*new_event_of("shop", "b", 3))
-    until(before, created=3, limited=3)
-    made.queue(*new_event_of("shop", "a", 3))
-    until(before, created=4, limited=3)
-    made.close()
-
-
-def new_event_of(namespace: str, name: str, generation: int) -> tuple[Plan, Document]:
-    """Returns a plan and conditions that cause one new Event of the TApp with this namespace and
-    name.
-    """
-    parent = tapp(generation=generation)
-    meta = {**parent["metadata"], "namespace": namespace, "name": name}
-    return decided({**parent, "metadata": {**meta, "uid": f"u-{namespace}-{name}-{generation}"}})
-
-
-def test_recreated_tapp_shares_the_limit_of_its_name(account: Path, server: ApiServer) -> None:
-    made = Recorder(Cluster(account, server.environ).create, "one", clock=lambda: 0.0)
-    before = counted()
-    for generation in range(1, 31):
-        made.queue(*new_event_of("a", "web", generation))
-    until(before, created=25, limited=5)
-    made.close()
-
-
-def test_tapp_at_its_limit_does_not_limit_other_tapps(account: Path, server: ApiServer) -> None:
-    made = Recorder(Cluster(account, server.environ).create, "one", clock=lambda: 0.0)
-    before = counted()
-    for generation in range(1, 31):
-        made.queue(*new_event_of("a", "web", generation))
-    made.queue(*new_event_of("a", "db", 1))
-    made.queue(*new_event_of("b", "web", 1))
-    until(before, created=27, limited=5)
-    made.close()
-
-
-def test_full_queue_drops_its_oldest_event() -> None:
-    """Queues more Events than fit: the oldest are dropped, and a later sync can still write
-    them.
-    """
-    go_on, first = threading.Event(), threading.Event()
-    written: list[str] = []
-
-    def create(document: Document) -> bool:
-        first.set()
-        assert go_on.wait(60)
-        written.append(document["regarding"]["name"])
-        return True
-
-    made = Recorder(create, "one", queued=3)
-    before = counted()
-    made.queue(*new_event_of("shop", "web-0", 1))
-    assert first.wait(60)
-    for number in range(1, 6):
-        made.queue(*new_event_of("shop", f"web-{number}", 1))
-    assert counted_since(before) == {"dropped": 2}
-    go_on.set()
-    until(before, created=4, dropped=2)
-    assert written == ["web-0", "web-3", "web-4", "web-5"]
-    made.queue(*new_event_of("shop", "web-1", 1))
-    made.queue(*new_event_of("shop", "web-5", 1))
-    until(before, created=5, dropped=2)
-    made.close()
-
-
 def test_replaced_token_is_read_again(server: ApiServer, account: Path) -> None:
     made = Cluster(account, server.environ)
     made.create({"metadata": {"name": "a", "namespace": "shop"}})
@@ -440,9 +239,6 @@ def test_error_in_the_creation_of_events_is_counted_and_not_raised(
     before = counted()
     recorder.queue(*new_event(1))
     assert counted_since(before) == {"failed": 1}
-
-
-# --- the service ----------------------------------------------------------------------------------
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from tests.builders import (
 )
 from tests.hook_calls import bare
 from tests.policies import inject_sidecar, rewrite_images
-from tests.unit.pod.updates import RECORD, update_record, with_kubelet_write
+from tests.unit.pod.updates import RECORD, settle_in_place, update_record, with_kubelet_write
 from tests.unit.world import World, settled
 
 SIDE = {"name": "side", "image": "side:1"}
@@ -34,14 +34,6 @@ def container_id(world: World, name: str = "app") -> str:
     """Returns the ID of the container with this name in the pod of instance 0."""
     statuses = world.pod(0)["status"]["containerStatuses"]
     return str(next(item["containerID"] for item in statuses if item["name"] == name))
-
-
-def settle_in_place(world: World) -> World:
-    """Runs syncs until nothing changes, checks that no pod was replaced, and returns the world."""
-    before = world.uids()
-    world.settle()
-    assert world.uids() == before
-    return world
 
 
 # --- which container restarts ---------------------------------------------------------------------
@@ -409,55 +401,3 @@ def test_pod_without_the_last_applied_annotation_is_updated_in_place() -> None:
     settle_in_place(world.change(template=template("nginx:2", sidecars=[SIDE])))
     assert world.container(0)["image"] == "nginx:2"
     assert world.pod(0)["spec"]["containers"][1] == others
-
-
-# --- restarts -------------------------------------------------------------------------------------
-
-RESTARTED = "kubectl.kubernetes.io/restartedAt"
-
-
-def restarted(at: str, image: str = "nginx:1") -> Document:
-    body = template(image)
-    body["metadata"]["annotations"] = {RESTARTED: at} if at else {}
-    return body
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "expected"),
-    [
-        ("", "2026-01-02T00:00:00Z", "Recreate/RestartAsked"),
-        ("2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z", "Recreate/RestartAsked"),
-        ("2026-01-01T00:00:00Z", "2026-01-01T00:00:00Z", "Keep/UpToDate"),
-        ("2026-01-01T00:00:00Z", "", "UpdateInPlace/TemplateChanged"),
-    ],
-    ids=["added", "changed", "unchanged", "removed"],
-)
-def test_changed_restarted_at_annotation_replaces_pods_within_the_budget(
-    before: str, after: str, expected: str
-) -> None:
-    """Changes the annotation that `kubectl rollout restart` sets: pods are replaced within the
-    budget.
-
-    The removal of the annotation replaces none.
-    """
-    world = settled(replicas=3, template=restarted(before))
-    decided = world.change(template=restarted(after)).decisions()
-    assert decided[0] == expected
-    if expected.startswith("Recreate"):
-        assert decided[1] == "Keep/WaitingForBudget"
-
-
-def test_restart_together_with_a_new_image_replaces_each_pod_once() -> None:
-    world = settled(replicas=2, template=restarted(""))
-    before = world.uids()
-    world.change(template=restarted("2026-01-02T00:00:00Z", "nginx:2")).settle()
-    assert not {*before.values()} & {*world.uids().values()}
-    assert world.decisions() == {0: "Keep/UpToDate", 1: "Keep/UpToDate"}
-
-
-def test_other_annotations_restart_nothing() -> None:
-    world = settled(replicas=1)
-    body = template()
-    body["metadata"]["annotations"] = {"checksum/config": "abc"}
-    assert world.change(template=body).decisions()[0] == "UpdateInPlace/TemplateChanged"
-    settle_in_place(world)

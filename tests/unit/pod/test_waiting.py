@@ -8,35 +8,10 @@ from typing import Any
 
 import pytest
 
-from tests.builders import NOW, Document, running, tapp, template, terminated
-from tests.hook_calls import desired
-from tests.unit.nodes import LOST, WorldOfNodes, timestamp
+from tests.builders import Document, running, tapp, template, terminated
+from tests.unit.nodes import timestamp
+from tests.unit.pod.waiting import BOUND, message_of, pending, with_state
 from tests.unit.world import Hook, World, condition, settled
-
-BOUND = NOW - 20
-
-
-def pending(*conditions: tuple[str, str], node: str = "node-1", **status: Any) -> Document:
-    """Returns the node and the status of a Pending pod, for `with_state`.
-
-    `conditions` are types and statuses of its conditions, which changed at `BOUND`. `status` has
-    further fields of the status.
-    """
-    found = [
-        {"type": kind, "status": value, "lastTransitionTime": timestamp(BOUND)}
-        for kind, value in conditions
-    ]
-    return {"node": node, "status": {"phase": "Pending", "conditions": found, **status}}
-
-
-def with_state(state: Document) -> Callable[[Document], Document]:
-    def change(pod: Document) -> Document:
-        spec = {key: value for key, value in pod["spec"].items() if key != "nodeName"}
-        spec |= {"nodeName": state["node"]} if state["node"] else {}
-        meta = {**pod["metadata"], "creationTimestamp": timestamp(BOUND)}
-        return {**pod, "metadata": meta, "spec": spec, "status": state["status"]}
-
-    return change
 
 
 def container(name: str, **state: Any) -> Document:
@@ -205,15 +180,6 @@ def test_pod_with_unknown_phase_makes_the_tapp_degraded_after_the_patience_with_
     assert "the phase of its pod is Unknown: nothing is heard of node node-1" in said
 
 
-def message_of(answer: Document, type: str, status: str, reason: str) -> str:
-    """Returns the message of a condition, which must have this status and reason."""
-    found = condition(answer, type)
-    assert found is not None
-    assert found["status"] == status
-    assert found["reason"] == reason
-    return str(found["message"])
-
-
 @pytest.mark.parametrize(("wait", "setting"), [
     ("no node", "unschedulable_seconds"), ("init container", "start_seconds"),
     ("dead kubelet", "lost_node_seconds"),
@@ -276,94 +242,6 @@ def test_unready_pod_without_unmet_gates_and_probes_is_reported(
     world = settled().modify(0, with_state(state))
     world.hook.now = BOUND + 30
     assert message in message_of(world.sync(), "Progressing", "True", "WaitingForInstances")
-
-
-# --- pods whose node died before its kubelet observed them ----------------------------------------
-
-
-def bound_to_dead_nodes(world: WorldOfNodes, *ids: int) -> WorldOfNodes:
-    """Binds the pods of these instances to nodes whose kubelets have not acknowledged them; returns
-    the world.
-    """
-    for id in ids:
-        world.modify(id, with_state(pending(("PodScheduled", "True"), node=f"node-{id}")))
-    return world
-
-
-def test_pod_that_a_dead_kubelet_never_acknowledged_is_marked_failed_and_replaced() -> None:
-    """300 seconds after it was bound, a pod that no kubelet has acknowledged is set to Failed and
-    replaced.
-
-    Only a kubelet could finish the deletion of a running pod, so the phase is set to Failed first.
-    """
-    world = bound_to_dead_nodes(WorldOfNodes(3), 2)
-    world.hook.now = BOUND + 299
-    world.sync()
-    assert not world.lost_node_annotation(2)
-    world.hook.now = BOUND + 300
-    world.sync()
-    assert world.lost_node_annotation(2) == timestamp(BOUND)
-    assert world.pod_status() == ["web-2"]
-    assert world.pod(2)["status"]["phase"] == "Failed"
-    assert world.pod(2)["status"]["reason"] == "NodeLost"
-    assert world.decisions()[2] == "Delete/NodeLost"
-
-
-def test_pod_stays_if_its_kubelet_acknowledges_it_late() -> None:
-    world = bound_to_dead_nodes(WorldOfNodes(3), 2)
-    world.hook.now = BOUND + 300
-    world.sync()
-    world.modify(2, running)
-    assert world.pod_status() == []
-    world.sync()
-    assert not world.lost_node_annotation(2)
-
-
-@pytest.mark.parametrize(
-    "spec",
-    [{"forceDeletePod": False}, {"neverMigrate": True}],
-    ids=["without forceDeletePod", "neverMigrate"],
-)
-def test_unacknowledged_pod_is_reported_and_not_moved_without_force_delete_pod(
-    spec: Document,
-) -> None:
-    world = bound_to_dead_nodes(WorldOfNodes(3, **spec), 2)
-    world.hook.now = BOUND + 300
-    said = message_of(world.sync(), "Degraded", "True", "InstancesBroken")
-    assert "instance 2: its pod was bound to node node-2" in said
-    assert not world.lost_node_annotation(2)
-
-
-def test_no_pod_is_moved_while_most_kubelets_do_not_acknowledge_pods() -> None:
-    world = bound_to_dead_nodes(WorldOfNodes(3), 1, 2)
-    world.hook.now = BOUND + 300
-    assert condition(world.sync(), "MostNodesSilent") is not None
-    assert not world.lost_node_annotation(2)
-
-
-@pytest.mark.parametrize(("age", "decision"), [
-    (5, "Delete/Killed"), (30, "Keep/NodeSilent"), (300, "Mark/NodeLost"),
-], ids=["5 seconds", "30 seconds", "300 seconds"])  # fmt: skip
-def test_deletion_waits_for_a_kubelet_that_has_not_acknowledged_the_pod(
-    age: float, decision: str
-) -> None:
-    """Kills an instance whose pod no kubelet has acknowledged: at first deletion, then a wait, then
-    Failed.
-
-    Otherwise the pod would stay Terminating for as long as the node is down.
-    """
-    world = bound_to_dead_nodes(WorldOfNodes(3), 2)
-    world.hook.now = BOUND + age
-    assert world.change(statuses={"2": "Killed"}).decisions()[2] == decision
-
-
-def test_deletion_of_a_tapp_marks_an_unacknowledged_pod_as_lost() -> None:
-    world = bound_to_dead_nodes(WorldOfNodes(3), 2)
-    world.hook.now = BOUND + 300
-    answer = world.hook.finalize(world.request(finalizing=True))
-    kept = desired(answer, "Pod")
-    assert list(kept) == ["web-2"]
-    assert kept["web-2"]["metadata"]["annotations"][LOST] == timestamp(BOUND)
 
 
 # --- containers that have ended and will not restart ----------------------------------------------
