@@ -165,6 +165,7 @@ def test_adopt_writes_only_the_label(orphans: StandIn) -> None:
 @pytest.mark.parametrize(
     ("arguments", "answer", "code"),
     [(["--dry-run=server"], "", 0), (["--dry-run=client"], "", 0), ([], "n\n", 5)],
+    ids=["dry run on the server", "dry run on the client", "answer no"],
 )
 def test_adopt_shows_its_plan_first(
     orphans: StandIn, arguments: list[str], answer: str, code: int

@@ -42,6 +42,7 @@ def test_plan_removes_applied_fields_that_are_missing_in_the_file(place: Path) -
 @pytest.mark.parametrize(
     ("option", "said", "happens"),
     [("--no-server-side", CLIENT, "nothing changes"), ("--server-side", SERVER, "1 created")],
+    ids=["client-side", "server-side"],
 )
 def test_options_override_the_recognized_kind_of_apply(
     place: Path, option: str, said: str, happens: str
@@ -106,6 +107,7 @@ def test_conflicts_are_printed_like_those_of_kubectl(place: Path) -> None:
         (["--no-server-side", "--force-conflicts"], "--force-conflicts needs --server-side"),
         (["--no-dry-run"], "only the API server knows the result of a server-side apply"),
     ],
+    ids=["conflicts without server-side", "no dry run"],
 )
 def test_impossible_options_are_refused(place: Path, options: list[str], message: str) -> None:
     found = plan(by_server(STOPPED), place, manifest(replicas=3), *options)

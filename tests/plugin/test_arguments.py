@@ -21,6 +21,14 @@ from tests.builders import tapp, template
         (["3-3,3"], [3]),
         (["all"], [0, 1, 2, 3, 4, 5]),
     ],
+    ids=[
+        "one number",
+        "range and number",
+        "two texts",
+        "space after the comma",
+        "repeated number",
+        "all",
+    ],
 )
 def test_instances_are_parsed(texts: list[str], expected: list[int]) -> None:
     assert arguments.read_ids(texts, 6) == expected
@@ -70,7 +78,17 @@ def test_images_are_parsed() -> None:
     assert found == {"app": "reg:5000/a@sha256:0", "*": "b:1"}
 
 
-@pytest.mark.parametrize("texts", [["app"], ["=a"], ["app="], ["app= a"], ["app=a", "app=b"]])
+@pytest.mark.parametrize(
+    "texts",
+    [["app"], ["=a"], ["app="], ["app= a"], ["app=a", "app=b"]],
+    ids=[
+        "no image",
+        "no container",
+        "empty image",
+        "space before the image",
+        "container given twice",
+    ],
+)
 def test_invalid_image_is_an_error(texts: list[str]) -> None:
     with pytest.raises(CommandError, match=r"write CONTAINER=IMAGE|two images"):
         arguments.read_images(texts)
@@ -91,6 +109,7 @@ def test_instances_of_a_template_are_found() -> None:
         ([], "; there are none"),
         ([f"x{n}" for n in range(10)], "and 2 more"),
     ],
+    ids=["similar name", "no similar name", "no names", "too many names"],
 )
 def test_error_suggests_the_most_similar_name(names: list[str], expected: str) -> None:
     assert arguments.name_suggestion("wbe", names).endswith(expected)

@@ -248,6 +248,10 @@ def test_canary_is_found_without_its_name(case: str) -> None:
         (given(templates={"3": "a"}), {"base": "a"}, "is not a canary: all other instances run it"),
         (given(templates={"3": "a"}), {"template": "default"}, "it is the default template"),
     ],
+    ids=[
+        "no canary", "several canaries", "several base templates", "unknown template",
+        "unknown base", "base that all others run", "default template",
+    ],
 )  # fmt: skip
 def test_error_says_why_no_canary_is_found(
     document: Document, asked: dict[str, str], message: str

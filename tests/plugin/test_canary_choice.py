@@ -47,6 +47,10 @@ def cluster(replicas: int, **spec: object) -> StandIn:
     ("replicas", "text", "ids"),
     [(1, "0,", [0]), (2, "1,", [1]), (2, "0-1", [0, 1]), (3, "0,2", [0, 2]),
      (12, "1,4-6", [1, 4, 5, 6]), (12, "3", [8, 10, 11])],
+    ids=[
+        "number with a comma", "number with a comma, two instances", "range", "list",
+        "list with a range", "amount",
+    ],
 )  # fmt: skip
 def test_selected_instances_are_the_canaries(replicas: int, text: str, ids: list[int]) -> None:
     standin = cluster(replicas)

@@ -29,6 +29,7 @@ def spec(**fields: Any) -> Document:
         ({"statuses": {"1": "Killed"}}, [0, 1], {"0": "Killed", "1": "Killed"}),
         ({"statuses": {"1": "killed"}}, [1], {"1": "Killed"}),  # which the old controller ignored
     ],
+    ids=["no statuses", "null statuses", "other entries", "entry in lower case"],
 )
 def test_kill_adds_entries(before: Document, ids: list[int], expected: Document) -> None:
     edited = edits.killed(tapp(**spec(**before)), ids)
@@ -43,6 +44,13 @@ def test_kill_adds_entries(before: Document, ids: list[int], expected: Document)
         ({"statuses": {"1": "killed"}}, {}),
         ({"statuses": {"2": "Killed"}}, {"2": "Killed"}),
         ({}, None),
+    ],
+    ids=[
+        "one of two entries",
+        "only entry",
+        "entry in lower case",
+        "no entry of the instance",
+        "no statuses",
     ],
 )
 def test_start_removes_entries(before: Document, expected: Document | None) -> None:
@@ -61,6 +69,15 @@ def test_start_removes_entries(before: Document, expected: Document | None) -> N
         ({"defaultTemplateName": "v2"}, "default", {"0": "default", "5": "default"}),
         ({}, "a/b~c", {"0": "a/b~c", "5": "a/b~c"}),
     ],
+    ids=[
+        "no entries",
+        "other entries",
+        "back to the default",
+        "default template of the pool",
+        "default template in the old spelling",
+        "template other than the default of the pool",
+        "name with a slash and a tilde",
+    ],
 )
 def test_use_writes_entries_only_for_other_templates_than_the_default(
     fields: Document, name: str, expected: Document
@@ -76,6 +93,7 @@ def test_use_writes_entries_only_for_other_templates_than_the_default(
         ({"app": "nginx:9"}, "v2", ("templatePool", "v2")),
         ({"*": "nginx:9"}, "a/b~c", ("templatePool", "a/b~c")),
     ],
+    ids=["default template", "template of the pool", "every container"],
 )
 def test_image_is_set_in_one_template(
     images: dict[str, str], name: str | None, place: tuple[str, ...]
@@ -110,7 +128,11 @@ def test_images_of_init_containers_and_of_all_containers_are_set() -> None:
     assert after["spec"]["template"]["spec"]["containers"][0]["image"] == "all:2"
 
 
-@pytest.mark.parametrize("metadata", [None, {}, {"annotations": None}, {"annotations": {"a": "b"}}])
+@pytest.mark.parametrize(
+    "metadata",
+    [None, {}, {"annotations": None}, {"annotations": {"a": "b"}}],
+    ids=["no metadata", "empty metadata", "null annotations", "another annotation"],
+)
 def test_restart_is_an_annotation_of_the_template(metadata: Document | None) -> None:
     body = template() | {"metadata": metadata}
     edited = edits.restarted(tapp(**spec(template=body)), ["default"], AT)

@@ -66,7 +66,9 @@ def test_file_with_another_namespace_than_the_option_is_refused(
     assert said.lines[0] == "TApp prod/web: nothing changes"
 
 
-@pytest.mark.parametrize("way", [[], ["--no-dry-run"], ["--from"]])
+@pytest.mark.parametrize(
+    "way", [[], ["--no-dry-run"], ["--from"]], ids=["dry run", "no dry run", "from a file"]
+)
 def test_values_that_are_texts_for_kubectl_are_texts(
     web: StandIn, written: Callable[..., str], way: list[str]
 ) -> None:
@@ -113,6 +115,10 @@ def test_empty_namespace_in_a_file_counts_as_not_set(
          "{spec: {containers: [{image: a}]}}}}", "spec.template.spec.containers[0] has no name"),
         ("{apiVersion: apps.tkestack.io/v1, kind: TApp, metadata: {name: web}, spec: "
          "{templatePool: {a: {metadata: 7}}}}", "spec.templatePool.a.metadata is not an object"),
+    ],
+    ids=[
+        "circular alias", "name that is a number", "labels that are a number", "no YAML",
+        "spec that is a text", "container without a name", "metadata that are a number",
     ],
 )  # fmt: skip
 def test_invalid_file_is_one_error(

@@ -112,6 +112,10 @@ def rolled_back(number: int, body: Document) -> Document:
         ((record(1, ONE), record(2, TWO, "v2"), record(3, THREE)),
          ["first revision", "first revision", "app: nginx:1 → nginx:3"]),
     ],
+    ids=[
+        "one rollback", "two rollbacks", "first record is missing",
+        "several records are missing", "records of another template",
+    ],
 )  # fmt: skip
 def test_revision_shows_its_changes_after_a_rollback(
     records: tuple[Document, ...], expected: list[str]
@@ -134,6 +138,7 @@ def test_revision_shows_its_changes_after_a_rollback(
         {"revision": "1"},
         {"metadata": {**record(2, TWO)["metadata"], "deletionTimestamp": "2026-01-05T10:00:00Z"}},
     ],
+    ids=["no labels", "null data", "template is a text", "revision is a text", "terminating"],
 )
 def test_invalid_records_are_skipped(broken: Document) -> None:
     observed = seen(record(1, ONE), record(2, TWO) | broken, record(3, THREE))
@@ -156,6 +161,15 @@ def test_forbidden_history_is_not_reported_as_empty() -> None:
         ((record(1, ONE), record(2, TWO), record(3, THREE)), digest(TWO)[3:9], 2),
         ((record(1, ONE), record(2, TWO)), None, 2),  # the current template has no record yet
         ((record(2, THREE), record(4, TWO)), None, 4),  # its record will get another number
+    ],
+    ids=[
+        "previous one",
+        "number",
+        "hash",
+        "start of the hash",
+        "middle of the hash",
+        "current template without a record",
+        "current template with an old number",
     ],
 )
 def test_rollback_restores_the_expected_revision(
@@ -193,6 +207,14 @@ def test_rollback_restores_the_template_that_changed_last() -> None:
         ((), "7", None, "there is no revision 7: the history is empty"),
         ((record(1, ONE),), None, "v9", "the history has no template 'v9'"),
         ((record(1, ONE), record(2, TWO)), "v1-", None, "'v1-' is not a revision"),
+    ],
+    ids=[
+        "only the current revision",
+        "empty history",
+        "unknown number",
+        "number in an empty history",
+        "unknown template",
+        "incomplete name",
     ],
 )
 def test_rollback_without_a_target_is_an_error(

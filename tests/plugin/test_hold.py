@@ -93,7 +93,9 @@ def test_held_instance_is_updated_last_after_its_release(web: StandIn) -> None:
     assert pod(web, 3)["spec"]["containers"][0]["image"] == "nginx:2"
 
 
-@pytest.mark.parametrize("ids", [[], ["all"], ["0", "2-5"]])
+@pytest.mark.parametrize(
+    "ids", [[], ["all"], ["0", "2-5"]], ids=["no argument", "all", "numbers and a range"]
+)
 def test_why_names_holds_without_an_effect(web: StandIn, ids: list[str]) -> None:
     hold(web, "0,2-4")
     kubectl_tapp(web, "hold", "web", "5", "--reason", "match 43", "-y")
@@ -156,7 +158,7 @@ def test_restart_in_place_says_that_the_instance_is_on_hold(web: StandIn) -> Non
     assert "  2  Held: its pod is on hold ('match 42')" in said.out
 
 
-@pytest.mark.parametrize("verb", [["hold", "--reason", "x"], ["release"]])
+@pytest.mark.parametrize("verb", [["hold", "--reason", "x"], ["release"]], ids=["hold", "release"])
 def test_hold_and_release_without_pods_change_nothing(web: StandIn, verb: list[str]) -> None:
     kubectl_tapp(web, "scale", "web", "--replicas", "0", "-y", "--wait")
     said = kubectl_tapp(web, verb[0], "web", "all", *verb[1:], "-y")
@@ -220,6 +222,15 @@ def test_restart_waits_for_an_instance_on_hold(web: StandIn) -> None:
             "instance 3 has no pod now that a hold could protect",
         ),
         (["release", "web", "3"], 1, "instance 3 has no pod now that a hold could protect"),
+    ],
+    ids=[
+        "no reason",
+        "blank reason",
+        "long reason",
+        "unknown action",
+        "unknown instance",
+        "hold of an instance without a pod",
+        "release of an instance without a pod",
     ],
 )
 def test_invalid_arguments_are_refused(

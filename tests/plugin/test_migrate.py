@@ -42,6 +42,7 @@ def test_dry_run_writes_nothing_and_asks_nothing(capsys: pytest.CaptureFixture[s
         (["web", "-A"], "name TApps, or ask for all namespaces, not both", 2),
         (["wbe", "-n", "shop"], "no TApp wbe in shop; kubectl get tapps -A lists all TApps", 1),
     ],
+    ids=["name and all namespaces", "unknown name"],
 )
 def test_invalid_arguments_are_refused(
     capsys: pytest.CaptureFixture[str], arguments: list[str], sentence: str, code: int

@@ -39,6 +39,12 @@ def owner(kind: str, name: str, uid: str, api: str = GROUP, **more: Any) -> dict
         ("now", [owner("ReplicaSet", "shop", "its", "apps/v1")], False,
          "belongs to ReplicaSet shop: the name is taken"),
     ],
+    ids=[
+        "this TApp", "label of this TApp without an owner", "no label",
+        "label of another uid", "no owner", "owner that is no controller",
+        "label of a deleted TApp", "deleted TApp", "another TApp",
+        "ReplicaSet with the same name", "ReplicaSet, label of this TApp",
+    ],
 )  # fmt: skip
 def test_owner_of_an_object_is_recognized(
     label: str | None, owners: list[dict[str, Any]], adoptable: bool, text: str

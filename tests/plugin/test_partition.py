@@ -51,6 +51,14 @@ def test_rollout_is_complete_at_its_partition() -> None:
         (["advance", "web", "--to", "0%"], "999999", {}),
         (["rollback", "web"], "111111", {"partition": 2}),
     ],
+    ids=[
+        "advance to the end",
+        "advance to a number",
+        "advance to a percentage",
+        "advance to 0",
+        "advance to 0%",
+        "rollback",
+    ],
 )
 def test_advance_moves_the_partition(
     arguments: list[str], expected: str, strategy: dict[str, int]
@@ -96,6 +104,13 @@ def test_advance_refuses_a_larger_partition() -> None:
             ["set", "image", "web", "app=a", "--partition", "1", "-t", "v2"],
             "--partition applies only to the rolling template 'default', not about 'v2'",
         ),
+    ],
+    ids=[
+        "no partition, with a number",
+        "no partition",
+        "no number",
+        "partition and canary",
+        "template other than the rolling one",
     ],
 )
 def test_invalid_arguments_are_refused(arguments: list[str], message: str) -> None:

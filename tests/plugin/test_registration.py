@@ -101,7 +101,7 @@ OTHERS = {
 @pytest.mark.parametrize(
     ("option", "text"), [(option, text) for option, texts in OTHERS.items() for text in texts]
 )
-@pytest.mark.parametrize("spelling", [str.upper, str.lower])
+@pytest.mark.parametrize("spelling", [str.upper, str.lower], ids=["upper case", "lower case"])
 def test_each_option_is_parsed_like_in_the_service(
     option: str, text: str, spelling: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

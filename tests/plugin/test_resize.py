@@ -22,7 +22,9 @@ def foretell(life: Life, body: Document, *, resize: bool = True) -> Forecast:
     return forecast(observe(life), edited, registered(Options(resize=resize)), now)
 
 
-@pytest.mark.parametrize("more", [{}, {"resizePolicy": RESTART}])
+@pytest.mark.parametrize(
+    "more", [{}, {"resizePolicy": RESTART}], ids=["without a restart", "with a restart"]
+)
 def test_pods_are_resized_one_by_one(more: Document) -> None:
     life = begun(asking(**more))
     found = foretell(life, asking("200m", **more))
@@ -48,6 +50,7 @@ def test_pods_are_resized_one_by_one(more: Document) -> None:
             "nvidia.com/gpu of container 'web' cannot be resized",
         ),
     ],
+    ids=["removed limit", "resource of a device"],
 )
 def test_plan_says_why_a_resize_needs_a_new_pod(resources: Document, reason: str) -> None:
     body: Any = asking()

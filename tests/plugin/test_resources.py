@@ -28,6 +28,7 @@ def planned(life: Life, body: Document, strategy: Document | None = None) -> str
         (IGNORE, "200m", "no instance changes", "for new pods only"),
         (IGNORE, "300m", "no instance changes", "for new pods only"),
     ],
+    ids=["default", "resources Ignore, equal", "resources Ignore, different"],
 )
 def test_plan_says_which_instances_are_changed(
     strategy: Document, cpu: str, headline: str, why: str

@@ -178,6 +178,7 @@ def test_interrupted_restart_prints_its_progress(
         (["1", "--template", "v2"], "either instances or --template"),
         (["--template", "v3"], "there is no template 'v3'"),
     ],
+    ids=["stopped instance", "unknown instance", "instance and template", "unknown template"],
 )
 def test_restart_refuses_invalid_arguments(
     web: StandIn, arguments: list[str], message: str
@@ -247,6 +248,7 @@ def test_restart_in_place_of_a_container_restarts_no_other_container(web: StandI
             "instance 1 has no container 'ap' that keeps running; did you mean 'app'?",
         ),
     ],
+    ids=["container without in-place", "unknown container", "unknown container of an instance"],
 )
 def test_restart_in_place_refuses_invalid_arguments(
     web: StandIn, arguments: list[str], message: str
@@ -294,6 +296,7 @@ def test_wait_for_a_broken_rollout_ends_with_the_reason(web: StandIn) -> None:
 @pytest.mark.parametrize(
     ("ids", "who"),
     [([], "all its instances are"), (["1", "2"], "instances 1, 2 are"), (["3"], "instance 3 is")],
+    ids=["all instances", "two instances", "one instance"],
 )
 def test_wait_for_stuck_says_that_the_tapp_is_complete(
     web: StandIn, ids: list[str], who: str

@@ -216,6 +216,7 @@ def test_history_is_printed_as_a_table(web: StandIn) -> None:
 @pytest.mark.parametrize(
     ("spec", "message"),
     [({"revisionHistoryLimit": 0}, "web keeps no history: its spec.revisionHistoryLimit is 0")],
+    ids=["limit of 0"],
 )
 def test_missing_history_is_reported(spec: dict[str, int], message: str) -> None:
     said = kubectl_tapp(running(**spec), "history", "web")

@@ -116,6 +116,7 @@ def test_verb_simulates_no_rollout(words: list[str], monkeypatch: pytest.MonkeyP
         (["--copy-as", "v3"], "--copy-as needs --canary"),
         (["--template", ""], "there is no template ''"),
     ],
+    ids=["empty name of the copy", "copy without a canary", "empty template name"],
 )
 def test_empty_template_name_of_a_canary_is_an_error(
     web: StandIn, words: list[str], message: str
@@ -316,6 +317,10 @@ def test_edit_of_an_invalid_template_is_refused(name: str) -> None:
     "data",
     [{"template": {"spec": 5}}, {"template": {"spec": {"containers": [5]}}}, {"template": [1]},
      {"template": {"metadata": 3}}, "x", None],
+    ids=[
+        "pod spec is a number", "container is a number", "template is a list",
+        "metadata are a number", "data are a text", "no data",
+    ],
 )  # fmt: skip
 def test_history_skips_unreadable_revisions(web: StandIn, data: object) -> None:
     kubectl_tapp(web, "set", "image", "web", "app=nginx:9", "-y", "--wait")

@@ -61,6 +61,14 @@ def test_values_are_set(case: str) -> None:
         (["1", "a=b", "a-"], "the value 'a' is given twice"),
         (["9", "a=b"], "there is no instance 9"),
     ],
+    ids=[
+        "no value",
+        "no instance",
+        "instance and default",
+        "invalid key",
+        "key given twice",
+        "unknown instance",
+    ],
 )
 def test_invalid_arguments_are_refused(words: list[str], said: str) -> None:
     web = running()

@@ -135,7 +135,9 @@ def test_cause_is_in_the_history(verb: str) -> None:
             assert expected in kubectl_tapp(standin, "history", "web").out
 
 
-@pytest.mark.parametrize(("verb", "images"), [("promote", {"nginx:3"}), ("abort", {"nginx:1"})])
+@pytest.mark.parametrize(
+    ("verb", "images"), [("promote", {"nginx:3"}), ("abort", {"nginx:1"})], ids=["promote", "abort"]
+)
 def test_base_of_a_canary_can_be_chosen(verb: str, images: set[str]) -> None:
     """`--base` names the template that a canary is promoted to or aborted to; it must exist."""
     standin = ready_for(verb)
@@ -185,6 +187,7 @@ def test_list_can_be_limited_by_a_label() -> None:
 @pytest.mark.parametrize(
     ("command", "key", "found"),
     [("history", "templateName", ["default"]), ("values", "key", ["a", "a", "a", "a"])],
+    ids=["history", "values"],
 )
 def test_lists_are_available_as_json_and_yaml(command: str, key: str, found: list[str]) -> None:
     standin = ready_for("")

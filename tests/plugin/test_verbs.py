@@ -26,6 +26,7 @@ def web() -> StandIn:
         (["scale", "web", "--replicas", "4"], "replicas", 4),
         (["scale", "web", "--replicas=8"], "replicas", 8),
     ],
+    ids=["kill", "use", "pause", "scale down", "scale up"],
 )
 def test_verb_writes_the_field_that_it_stands_for(
     web: StandIn, arguments: list[str], path: str, expected: object
@@ -68,6 +69,7 @@ def test_plan_of_an_ordered_tapp_counts_all_chosen_instances() -> None:
         (["start", "web", "3"], "1 created"),
         (["restart", "web"], "5 recreated"),
     ],
+    ids=["kill", "scale down", "scale to 0", "start", "restart"],
 )
 def test_plan_says_whether_deleted_pods_are_recreated(
     web: StandIn, arguments: list[str], expected: str
@@ -192,6 +194,7 @@ def test_status_update_before_the_write_is_no_conflict(web: StandIn) -> None:
 @pytest.mark.parametrize(
     ("at_first", "meanwhile"),
     [(None, {"a": "1"}), ({"a": "0"}, {"a": None}), ({CAUSE: "x"}, {CAUSE: None, "b": "2"})],
+    ids=["added", "removed", "change cause removed"],
 )
 def test_annotations_of_other_clients_are_kept(
     web: StandIn, at_first: Document | None, meanwhile: Document, monkeypatch: pytest.MonkeyPatch
@@ -243,6 +246,20 @@ def test_deletion_of_the_tapp_during_the_question_is_an_error(web: StandIn) -> N
         (["scale", "web", "--replicas", "-1"], "'-1' is not a number of instances"),
         (["scale", "web", "--replicas", "50001"], "'50001' is not a number of instances"),
         (["pause", "web", "--timeout", "soon"], "'soon' is not a duration"),
+    ],
+    ids=[
+        "unknown TApp",
+        "unknown instance",
+        "no number",
+        "unknown template",
+        "no instance",
+        "instance and canary",
+        "canary of 0 instances",
+        "no container",
+        "unknown container",
+        "negative replicas",
+        "too many replicas",
+        "invalid duration",
     ],
 )
 def test_invalid_arguments_are_one_error_and_write_nothing(

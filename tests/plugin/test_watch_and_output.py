@@ -171,7 +171,9 @@ def test_why_hides_events_of_solved_problems(reason: str, path: str, is_old: boo
     assert "before, it ended" not in said.out
 
 
-@pytest.mark.parametrize(("form", "read"), [("json", json.loads), ("yaml", yaml.safe_load)])
+@pytest.mark.parametrize(
+    ("form", "read"), [("json", json.loads), ("yaml", yaml.safe_load)], ids=["json", "yaml"]
+)
 def test_json_and_yaml_have_the_same_content(form: str, read: Callable[[str], Document]) -> None:
     life = Life().apply(web())
     stuck_image(life)

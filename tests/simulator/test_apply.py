@@ -155,7 +155,17 @@ def test_json_has_the_format_of_go() -> None:
     assert canonical_json({"b": "<&>", "a": "ü"}) == '{"a":"ü","b":"\\u003c\\u0026\\u003e"}'
 
 
-@pytest.mark.parametrize(("left", "right"), [(1, 1.0), (1, True), (0, False), ([], None), ("1", 1)])
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [(1, 1.0), (1, True), (0, False), ([], None), ("1", 1)],
+    ids=[
+        "integer and float",
+        "1 and true",
+        "0 and false",
+        "empty list and null",
+        "text and number",
+    ],
+)
 def test_values_of_different_types_are_not_equal(left: Any, right: Any) -> None:
     """Compares values that Go would decode to different types: they differ, although Python finds
     some equal.

@@ -60,6 +60,7 @@ def test_decorator_and_composite_both_call_their_hooks() -> None:
         ({"metadata": {"labels": {"decorated": "false"}}}, 0),
         ({"metadata": {"finalizers": ["x/y"]}}, 1),
     ],
+    ids=["annotation", "removed label", "changed label", "finalizer"],
 )
 def test_every_update_of_a_selected_object_causes_a_sync(change: Object, calls: int) -> None:
     """Changes only the metadata of a pod: each change causes a sync while the pod has the label."""
@@ -143,6 +144,14 @@ def test_two_decorators_have_separate_syncs() -> None:
         ({"hooks": {name: {"webhook": {"url": "x"}} for name in ("sync", "finalize")}}, "finalize"),
         ({"hooks": {n: {"webhook": {"url": "x"}} for n in ("sync", "customize")}}, "customize"),
         ({"hooks": {}}, "no sync hook"),
+    ],
+    ids=[
+        "attachments",
+        "annotation selector",
+        "ignored status changes",
+        "finalize hook",
+        "customize hook",
+        "no hooks",
     ],
 )
 def test_unsupported_fields_are_refused(spec: Object, error: str) -> None:

@@ -46,6 +46,18 @@ from tests.simulator.fake_hook import decorator, group
             [("status", "p", ("metadata.labels.a", "status.conditions"), "ok"), STATUS[1]],
         ),
     ],
+    ids=[
+        "empty",
+        "null",
+        "null fields",
+        "empty attachments",
+        "same status",
+        "same metadata",
+        "other status",
+        "new label and annotation",
+        "removed annotation",
+        "other status and label",
+    ],
 )
 def test_response_is_written_if_it_differs_from_the_object(
     answer: Any, expected: list[tuple[Any, ...]]
@@ -82,6 +94,7 @@ def test_status_of_the_response_replaces_the_observed_one() -> None:
 @pytest.mark.parametrize(
     ("verb", "expected"),
     [("status", [("status", "Conflict")]), ("update", [("status", "ok"), ("update", "Conflict")])],
+    ids=["write of the status", "write of metadata"],
 )
 def test_conflict_is_no_error_and_is_not_retried(
     verb: str, expected: list[tuple[str, str]]
@@ -143,6 +156,15 @@ def test_pod_that_is_deleted_during_the_sync_is_no_error() -> None:
         ({"resyncAfterSeconds": "1"}, "unmarshal"),
         ({"attachments": [{"kind": "Pod"}]}, "not modelled"),
         ([], "unmarshal"),
+    ],
+    ids=[
+        "unknown field",
+        "children",
+        "status is a number",
+        "label is a number",
+        "time is a text",
+        "attachment",
+        "list",
     ],
 )
 def test_invalid_response_fails_the_sync(answer: Any, error: str) -> None:

@@ -294,6 +294,13 @@ def test_hook_version_1_gets_children_by_their_names() -> None:
         ({"children": {}}, "unmarshal"),
         ({"status": 3}, "unmarshal"),
     ],
+    ids=[
+        "unknown field",
+        "child without a kind",
+        "null child",
+        "children are no list",
+        "status is a number",
+    ],
 )
 def test_invalid_response_fails_the_sync_and_deletes_nothing(answer: Any, error: str) -> None:
     hook = FakeHook()

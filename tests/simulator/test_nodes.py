@@ -100,6 +100,17 @@ def open_gate(world: World, status: str) -> None:
         ({"tolerations": [{"operator": "Exists"}, *tolerations(10)]}, None),
         ({"tolerations": [{"key": SILENT[1], "value": "no such", "tolerationSeconds": 9}]}, 0),
     ],
+    ids=[
+        "default",
+        "10 s",
+        "0 s",
+        "negative time",
+        "no limit",
+        "toleration of everything",
+        "limit before toleration of everything",
+        "toleration of everything before limit",
+        "value that no taint has",
+    ],
 )
 def test_first_matching_toleration_limits_the_time_on_a_lost_node(
     spec: Object, evicted: float | None

@@ -30,6 +30,7 @@ MISSING = 'corresponding condition of pod readiness gate "x/y" does not exist.'
         ("True", None, False, MISSING),
         (None, "False", False, CLOSED),
     ],
+    ids=["set to True", "changed to True", "changed to False", "removed", "set to False"],
 )
 def test_changed_gate_takes_effect_after_a_moment(
     before: str | None, after: str | None, ready: bool, message: str | None

@@ -142,6 +142,7 @@ _CODES = {"operator": "In", "values": [1]}
             "restartPolicyRules[0].exitCodes.operator",
         ),
     ],
+    ids=["lower case", "rules without a policy", "unknown action", "no exit codes", "no values"],
 )
 @pytest.mark.parametrize("field", ["containers", "initContainers"])
 def test_invalid_restart_policies_and_rules_are_refused(

@@ -260,6 +260,7 @@ def test_buttons_without_effect_say_why_and_open_no_dialog(page: "Page") -> None
         ("Promote", {}, 'name one with "Canary"'),
         ("Budget", {"to": "none"}, '"Number of instances that may be unavailable at a time"'),
     ],
+    ids=["promote", "budget"],
 )
 def test_errors_name_the_fields_of_the_form(
     page: "Page", button: str, typed: dict[str, str], error: str

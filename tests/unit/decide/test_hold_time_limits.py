@@ -1,4 +1,6 @@
-"""Tests the time limits of holds: `updateLimitSeconds` and `deletionLimitSeconds`."""
+"""Tests the time limits of holds: `updateStrategy.holdTimeoutSeconds` and
+`deletionHoldTimeoutSeconds`.
+"""
 
 import pytest
 
@@ -26,6 +28,7 @@ from tests.unit.decide.holds import (
         (killed, {"deletionHoldTimeoutSeconds": 90}),
         (scaled_down, {"deletionHoldTimeoutSeconds": 90}),
     ],
+    ids=["update in place", "replacement", "killed", "scaled down"],
 )
 def test_hold_ends_at_its_time_limit_and_a_resync_is_due_then(
     change: Change, spec: Document
@@ -48,6 +51,7 @@ def test_hold_ends_at_its_time_limit_and_a_resync_is_due_then(
         (killed, {"updateStrategy": {"holdTimeoutSeconds": 0}}),
         (scaled_down, {"updateStrategy": {"holdTimeoutSeconds": 0}}),
     ],
+    ids=["update in place", "replacement", "killed", "scaled down"],
 )
 def test_time_limits_of_updates_and_deletions_are_independent_and_unlimited_by_default(
     change: Change, other: Document

@@ -305,7 +305,11 @@ def test_pending_action_stays_on_a_released_pod_until_the_update_runs() -> None:
 # --- a status that the service did not write ------------------------------------------------------
 
 
-@pytest.mark.parametrize("noted_before", [5, None, [], "0-99999999999999999999", "x", {"0": "1"}])
+@pytest.mark.parametrize(
+    "noted_before",
+    [5, None, [], "0-99999999999999999999", "x", {"0": "1"}],
+    ids=["number", "null", "list", "huge range", "no range", "mapping"],
+)
 def test_invalid_list_of_pods_on_hold_in_the_status_is_ignored(noted_before: Any) -> None:
     world = by_new_pods(tapp_on_hold()).settle()
     status = {**world.parent["status"], "held": noted_before}

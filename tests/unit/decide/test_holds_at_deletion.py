@@ -115,7 +115,11 @@ def test_pending_action_stays_on_a_pod_whose_node_is_lost_later() -> None:
     assert pending_action(world) == ("Delete", BEGAN, "true")
 
 
-@pytest.mark.parametrize("status", [None, {}, {"conditions": []}, {"conditions": None}])
+@pytest.mark.parametrize(
+    "status",
+    [None, {}, {"conditions": []}, {"conditions": None}],
+    ids=["null", "empty", "no conditions", "null conditions"],
+)
 def test_deletion_sets_all_conditions_of_a_tapp_without_a_status(status: Any) -> None:
     """Deletes a TApp without conditions while a pod is on hold: all conditions are set.
 

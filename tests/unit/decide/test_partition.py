@@ -106,7 +106,7 @@ def test_partition_blocks_updates_if_its_rolling_template_does_not_exist(
     assert image_tags(found) == before
 
 
-@pytest.mark.parametrize("value", [True, 1.5, [], {}])
+@pytest.mark.parametrize("value", [True, 1.5, [], {}], ids=["boolean", "float", "list", "mapping"])
 def test_partition_of_a_wrong_type_is_refused(value: Any) -> None:
     found = World(tapp(updateStrategy={"partition": value}))
     assert Hook().post("/sync", found.request()).status_code == 400

@@ -55,6 +55,21 @@ def tags_of_revisions(found: World) -> tuple[str, str]:
         ([roll_out(2, 2), edit(replicas=0)], ("1", "2")),
         ([edit(replicas=0), roll_out(2)], ("2", "2")),
     ],
+    ids=[
+        "no rollout",
+        "rollout began",
+        "second rollout began",
+        "rollout",
+        "rollout stopped at a partition",
+        "next rollout after a partition",
+        "rollback after a partition",
+        "partition of 0",
+        "partition of 0%",
+        "partition of all instances",
+        "invalid partition",
+        "scaled to 0 during a rollout",
+        "rollout with 0 replicas",
+    ],
 )
 def test_status_has_current_and_update_revision_like_a_stateful_set(
     steps: list[Step], expected: tuple[str, str]
@@ -118,6 +133,7 @@ def test_status_lists_kept_instances_only_while_a_partition_is_set() -> None:
         {"kept": {"v1-" + "0" * 200_000: "5", "unknown": "4-99999"}, "currentRevision": "x" * 999},
         None,
     ],
+    ids=["wrong types", "overlapping ranges", "wrong revision", "long texts", "no status"],
 )
 def test_pods_stay_if_somebody_changed_or_removed_the_status(status: Document | None) -> None:
     found = play([roll_out(2, 2)])

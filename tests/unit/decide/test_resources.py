@@ -197,7 +197,11 @@ def test_revisions_do_not_change_without_the_setting(body: Document) -> None:
     assert found.uniq == uniq
 
 
-@pytest.mark.parametrize("value", ["Foo", "", "ignore", 1, True, {}, ["Ignore"]])
+@pytest.mark.parametrize(
+    "value",
+    ["Foo", "", "ignore", 1, True, {}, ["Ignore"]],
+    ids=["unknown name", "empty", "lower case", "number", "boolean", "mapping", "list"],
+)
 def test_unknown_resources_mode_is_refused_with_its_field_path(value: Any) -> None:
     strategy = {"inPlaceUpdateStrategy": {"resources": value}}
     response = Hook().post("/sync", World(tapp(updateStrategy=strategy)).request())
@@ -225,7 +229,11 @@ def test_effect_of_changed_resources_depends_on_the_mode(
     assert [item.effect for item in found] == [effect]
 
 
-@pytest.mark.parametrize("odd", ["x", [1], {"limits": 1}, {"limits": {"cpu": 10**40}}, 1e300])
+@pytest.mark.parametrize(
+    "odd",
+    ["x", [1], {"limits": 1}, {"limits": {"cpu": 10**40}}, 1e300],
+    ids=["text", "list", "limits are a number", "huge number", "float"],
+)
 def test_invalid_resources_of_a_pod_differ_from_those_of_every_template(odd: Any) -> None:
     assert decision(pod_resized_by_others(odd)).startswith("Keep/UpToDate")
     assert decision(
