@@ -97,3 +97,10 @@ def one_sentence(said: Said, *parts: str) -> None:
     assert "fault of kubectl-tapp" not in said.err
     for part in parts:
         assert part in said.err
+
+
+def never_ready(standin: StandIn, id: int) -> None:
+    """Gives an instance the template `v2`, with which its pod runs but never becomes Ready."""
+    standin.world.kubelet.levers.unready_images.add("nginx:2")
+    assert kubectl_tapp(standin, "use", "web", "v2", str(id), "-y").code == 0
+    standin.world.run(60)
