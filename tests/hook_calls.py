@@ -1,7 +1,7 @@
 """Parses requests and responses of the hook for `tests.invariants`, independently of the service.
 
-All functions read JSON documents. They know the rules of the documentation, such as which instances
-are available, and share little code with the service.
+All functions read JSON documents. The functions implement rules of the documentation, such as which
+instances are available, and share little code with the service.
 """
 
 import json
@@ -380,7 +380,7 @@ def serves_behind_a_gate(request: Document, pod: Document) -> bool:
 def updating(pod: Document) -> bool:
     """Returns True if an update in place of the pod has started and is not complete.
 
-    It is not complete while a container cannot run its new image yet.
+    The update is not complete while a container cannot run its new image yet.
     """
     return bool(_not_updated(pod))
 

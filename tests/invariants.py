@@ -1,9 +1,9 @@
 """Checks the safety properties of a sync (docs/guarantees.md) against its request and response.
 
 `check` is the entry point. All functions read JSON documents: Metacontroller's request, the hook's
-response, and sometimes the response of `/plan`. They share no decisions with the service; only the
-merge, the comparison of quantities and the restart rules are the same code. Unit, property,
-scenario and real-cluster tests use them.
+response, and sometimes the response of `/plan`. The checks share no decisions with the service;
+only the merge, the comparison of quantities and the restart rules are the same code. Unit,
+property, scenario and real-cluster tests use them.
 """
 
 import json

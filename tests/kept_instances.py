@@ -1,7 +1,8 @@
 """Checks the instances that `updateStrategy.partition` keeps at an older revision.
 
-`kept_wrongly` is the entry point. It checks that the response keeps the right instances and that
-these run their older revision. All functions read JSON documents and use no code of the service.
+`kept_wrongly` is the entry point: the function checks that the response keeps the right instances
+and that these run their older revision. All functions read JSON documents and use no code of the
+service.
 """
 
 import math

@@ -2,8 +2,8 @@
 kstatus.
 
 `compute` is `status.Compute` of kubernetes-sigs/cli-utils for kinds without their own rules
-(`checkGenericProperties`, then `checkReadyCondition`). It was compared with the original, and with
-Flux's copy that helm uses, for all states of tests/scenarios/gitops.py.
+(`checkGenericProperties`, then `checkReadyCondition`). This implementation was compared with the
+original, and with Flux's copy that helm uses, for all states of tests/scenarios/gitops.py.
 """
 
 from typing import Any

@@ -1,9 +1,9 @@
 """Measures important syncs relative to parsing and writing the same JSON: `make bench`.
 
-A stream is a series of requests of one TApp, as a cluster sends them. It runs through the service
-in a new process (`play.py` says what is measured), and with `--against COMMIT` through that commit,
-too. REF is the time that parsing the request and writing the response take. Ratios to REF are
-comparable between machines and commits, milliseconds are not.
+A stream is a series of requests of one TApp, as a cluster sends them. A stream runs through the
+service in a new process (`play.py` says what is measured), and with `--against COMMIT` through that
+commit, too. REF is the time that parsing the request and writing the response take. Ratios to REF
+are comparable between machines and commits, milliseconds are not.
 """
 
 # ruff: noqa: T201 - a command that prints

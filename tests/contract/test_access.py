@@ -132,7 +132,7 @@ def test_service_does_not_start_without_a_token_in_its_file(
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Returns file name -> path for keys and certificates of a server and a client.
 
-    Those of `ours` are issued by a CA that the tests trust, those of `theirs` by another one.
+    The CA of the files `ours.*` is the one that the tests trust; `theirs.*` are from another CA.
     """
     folder = tmp_path_factory.mktemp("pki")
     for name, ca in (("ours", trustme.CA()), ("theirs", trustme.CA())):

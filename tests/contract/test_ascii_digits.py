@@ -136,7 +136,7 @@ INPUTS: dict[str, Callable[[str], Any]] = {
 def test_digit_of_another_script_is_no_number(outcome: Callable[[str], Any]) -> None:
     """Passes the digit 3 in several scripts to each input that reads a number.
 
-    Each of them is refused or ignored like any word, unlike the ASCII digit.
+    The service refuses or ignores such a digit like any word, unlike the ASCII digit.
     """
     word = outcome("é")
     assert word != outcome("3")

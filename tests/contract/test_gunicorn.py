@@ -80,7 +80,7 @@ def test_delayed_sync_gets_its_response_when_the_worker_stops() -> None:
 def test_sigterm_during_decisions_loses_no_response(workers: int) -> None:
     """Stops the service after eight requests have arrived, of which a worker decides some later.
 
-    All of them get their responses.
+    All requests get their responses.
     """
     path, body = request_in(NOTHING, 300)
     with Service(workers=workers) as service, ThreadPoolExecutor(8) as pool:

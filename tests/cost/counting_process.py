@@ -1,8 +1,8 @@
 """Runs the process that counts the steps and memory of calls.
 
-`python -m tests.cost.counting_process` reads pickled calls from standard input. It forks for each
-call, so that no call affects another one, and writes the pickled cost of the call to standard
-output. Steps are defined in `steps.py`.
+`python -m tests.cost.counting_process` reads pickled calls from standard input. The process forks
+for each call, so that no call affects another one, and writes the pickled cost of the call to
+standard output. Steps are defined in `steps.py`.
 """
 
 import contextlib

@@ -9,8 +9,9 @@ A single operation may also run long in Python's C code. Examples are `+` of two
 the size of its operands and its result requires: one step for `BYTES_A_STEP` characters or
 `ITEMS_A_STEP` items.
 
-Python's own hooks (`sys.settrace`, `sys.setprofile`, `sys.monitoring`) cannot replace this. They do
-not report how much C code does in one instruction, so a loop with `in` on a list looks linear.
+Python's own hooks (`sys.settrace`, `sys.setprofile`, `sys.monitoring`) cannot replace this. The
+hooks do not report how much C code does in one instruction, so a loop with `in` on a list looks
+linear.
 
 The steps do not include work of C code that is not proportional to these sizes. Examples are the
 hash of a long tuple, and a dictionary whose keys collide (Python's random hash seed prevents that).

@@ -325,7 +325,9 @@ def running_node(cluster: Cluster, workspace: Path, note: list[str]) -> Iterator
 
 @pytest.fixture
 def real_node(running_node: RealNode) -> Iterator[RealNode]:
-    """A Ready node with kubelet, containerd and runc. It is made Ready again after the test."""
+    """A Ready node with kubelet, containerd and runc. The fixture makes the node Ready again after
+    the test.
+    """
     running_node.rest()
     yield running_node
     running_node.rest()

@@ -1,9 +1,9 @@
 """Runs the manager of OpenKruise as a host process, to compare its Advanced StatefulSet with a
 TApp.
 
-`KRUISE_DIR` names a directory with the built `manager` and its CRDs in `crds`. It is built without
-webhooks (`webhook.SetupWithManager`, `Initialize` and `WaitReady` in main.go). So their cost is not
-counted, and this module writes the fields that they would default.
+`KRUISE_DIR` names a directory with the built `manager` and its CRDs in `crds`. The manager is built
+without webhooks (`webhook.SetupWithManager`, `Initialize` and `WaitReady` in main.go). So their
+cost is not counted, and this module writes the fields that they would default.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A typed layer over the official `kubernetes` client that takes and returns JSON.
 
-It does not use the client's models. Tests must see the exact responses of the API server, with
-unknown fields. Conversion into models would also be too slow for 500 pods a second.
+The layer does not use the client's models. Tests must see the exact responses of the API server,
+with unknown fields. Conversion into models would also be too slow for 500 pods a second.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Levers of the fake kubelet for tests, and the names of pods in them."""
+"""Settings with which tests change the behavior of the fake kubelet and its containers."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from simulator.objects.objects import Object
 
 @dataclass
 class Levers(Behaviour):
-    """Behavior of containers. Attributes may change at any time and count from the next step on.
+    """Behavior of containers and of the kubelet.
 
-    Keys are images as the pod's spec spells them.
+    A test may change an attribute at any time; the change has an effect from the kubelet's next
+    step on. The keys of mappings are images as the pod's spec has them.
     """
 
     react_seconds: float = 0.0

@@ -101,7 +101,7 @@ def _tapp(tapp: Json) -> Json:
 def _left_out(condition: Json) -> tuple[str, ...]:
     """Returns the fields of a condition to remove: times, and the message about broken instances.
 
-    That message follows the kubelet's attempts.
+    The message follows the kubelet's attempts.
     """
     broken = condition["reason"] == "InstancesBroken"
     return ("lastTransitionTime", "message") if broken else ("lastTransitionTime",)

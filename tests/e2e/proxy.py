@@ -30,7 +30,7 @@ class Call:
     def namespaces(self) -> frozenset[bytes]:
         """The namespaces in the request.
 
-        They are cached, because waiting tests read them 20 times a second.
+        The namespaces are cached, because waiting tests read them 20 times a second.
         """
         return frozenset(_NAMESPACE.findall(self.request))
 

@@ -26,7 +26,7 @@ GRACE = 4
 def main(tag: str, **probes: Json) -> Json:
     """Returns the container.
 
-    It listens one second after its start, and its readiness probe detects that.
+    The server listens one second after its start, and its readiness probe succeeds from then on.
     """
     probes = {"readinessProbe": {"tcpSocket": {"port": PORT}, "periodSeconds": 1}, **probes}
     return container(tag, env=environment(PORT=PORT, START_SECONDS=1), **probes)

@@ -1,7 +1,7 @@
 """Changes Metacontroller, its registration or the TApp's status during a rollout.
 
 `METACONTROLLER_OTHER_BIN` names another version of Metacontroller, such as the last one of the
-previous minor version. Without it, the tests of upgrades are skipped.
+previous minor version. Without the variable, the tests of upgrades are skipped.
 """
 
 from __future__ import annotations

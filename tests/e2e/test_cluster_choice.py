@@ -1,6 +1,6 @@
 """Tests of the choice of the cluster and of its Kubernetes version.
 
-They need no cluster and always run.
+These tests need no cluster and always run.
 """
 
 from __future__ import annotations

@@ -191,7 +191,9 @@ def test_crd_accepts_a_valid_spec(kube: Kube, spec: Json) -> None:
 def test_crd_refuses_pod_names_that_are_no_host_names_with_a_service_name(
     kube: Kube, name: str, replicas: int, fits: bool
 ) -> None:
-    """With serviceName the longest pod name must be a DNS label. Without it any length is valid."""
+    """With serviceName the longest pod name must be a DNS label. Without serviceName any length is
+    valid.
+    """
     create(kube, written(name, {"replicas": replicas}))
     served = written(name, {"replicas": replicas, "serviceName": "web"})
     if fits:

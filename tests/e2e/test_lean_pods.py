@@ -33,7 +33,9 @@ def lean(install: Callable[..., None]) -> None:
 
 
 def copies(app: App) -> list[Json]:
-    """Returns Metacontroller's annotation of each pod, sorted by number."""
+    """Returns the parsed last-applied annotation of each pod, sorted by instance number.
+    Metacontroller writes this annotation.
+    """
     pods = [pod for _, pod in sorted(app.pods.items())]
     return [json.loads(pod["metadata"]["annotations"][LAST_APPLIED]) for pod in pods]
 

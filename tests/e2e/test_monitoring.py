@@ -1,7 +1,7 @@
 """The monitoring component: a real Prometheus watches a rollout, an outage and an invalid image.
 
 The tests send the dashboard's queries to the HTTP API, with the labels that the operator would set.
-They need Debian's `prometheus` in PATH. Queries about TApps also need kube-state-metrics.
+The tests need Debian's `prometheus` in PATH. Queries about TApps also need kube-state-metrics.
 """
 
 from __future__ import annotations

@@ -105,8 +105,8 @@ def test_image_with_another_name_restarts_the_container_once(real: Trial, other:
 
 
 def test_ephemeral_containers_stay_through_an_update_and_do_not_delay_it(real: Trial) -> None:
-    """They belong to a user, so the service neither removes nor counts them, even if one cannot
-    start.
+    """A user has added the ephemeral containers, so the service neither removes nor counts them,
+    even if one cannot start.
     """
     real.create("1")
     born = real.app.uids()

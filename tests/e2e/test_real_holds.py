@@ -1,8 +1,9 @@
 """Games on a real node that hold their pods: a rollout updates each when its match is over.
 
-A game plays matches of a fixed length. It reads its pending action from a file that the kubelet
-updates. If there is an action at the end of a match, the game writes a file and stops playing. The
-test then removes the hold, like a matchmaker. A game that is stopped in a match exits with code 9.
+A game plays matches of a fixed length. The game reads its pending action from a file that the
+kubelet updates. If there is an action at the end of a match, the game writes a file and stops
+playing. The test then removes the hold, like a matchmaker. A game that is stopped in a match exits
+with code 9.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@ user's install.
 
 The image is built like a release's. Metacontroller's image is built from the binary that the
 environment names. The manifests are unchanged: the node takes all pods, and Services have addresses
-and names. Without that binary, the simulator's Metacontroller runs on this host and calls the
-service by the address of its Service.
+and names. Without the binary of Metacontroller, the simulator's Metacontroller runs on this host
+and calls the service by the address of its Service.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """A kubelet that stops during an update and starts again.
 
-Since Kubernetes 1.35 (KEP-4781) the kubelet keeps `started` and Ready as published. It does so even
-for a container that replaced the published one, has just started and was not probed yet.
+Since Kubernetes 1.35 (KEP-4781) the kubelet keeps `started` and Ready as published. The kubelet
+does so even for a container that replaced the published one, has just started and was not probed
+yet.
 """
 
 from __future__ import annotations

@@ -131,7 +131,7 @@ def steps_on_lost_node(real: Trial, number: int, stopped: float) -> dict[str, fl
 
 
 def test_instances_move_from_a_lost_node(moving: Trial, cluster: Cluster, note: list[str]) -> None:
-    """They leave within seconds of the limit.
+    """The instances leave within seconds of the limit.
 
     When the node returns, its kubelet ends the old containers.
     """

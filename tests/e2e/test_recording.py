@@ -80,7 +80,9 @@ WANTED: dict[str, tuple[str, str, Callable[[Json], bool]]] = {
 
 
 def choose(calls: list[Call], name: str) -> Json:
-    """Returns the first call that fits, as a record."""
+    """Returns the record of the first successful call that fits the description `name` in `WANTED`;
+    fails without such a call.
+    """
     hook, about, fits = WANTED[name]
     for call in calls:
         if call.status == 200 and call.path == f"/{hook}":

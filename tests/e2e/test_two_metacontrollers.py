@@ -141,7 +141,7 @@ def test_rollout_continues_after_the_leader_stops_gracefully(
 def test_rollout_survives_a_frozen_leader_that_continues_beside_its_successor(  # noqa: PLR0913, PLR0917
     pair: Pair, app: App, levers: Levers, kube: Kube, hook_proxy: HookProxy, note: list[str]
 ) -> None:
-    """It continues with an old response while the other replica leads."""
+    """The frozen leader continues with an old response while the other replica leads."""
     rolling = Roll(app, levers).begin(pull_seconds=2)
     before, held = leader(kube), hook_proxy.hold()
     until_synced(app, hook_proxy)

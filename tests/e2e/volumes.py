@@ -1,7 +1,7 @@
 """A fake volume provisioner that creates, expands and deletes volumes for claims of its classes.
 
-Without it, all claims stay Pending and the scheduler places no pod with a claim. The API server
-alone decides by the StorageClass whether a claim may grow.
+Without the provisioner, all claims stay Pending and the scheduler places no pod with a claim. The
+API server alone decides by the StorageClass whether a claim may grow.
 """
 
 from __future__ import annotations

@@ -304,7 +304,7 @@ def test_stopped_old_controller_is_not_a_problem() -> None:
 def test_warning_names_the_old_admission_webhook() -> None:
     """The old controller's admission webhook exists: a warning has the command that deletes it.
 
-    That webhook would refuse every write of a TApp.
+    The webhook would refuse every write of a TApp.
     """
     hooks = "validatingwebhookconfigurations.admissionregistration.k8s.io"
     _, text = play(old_app(**{hooks: [thing("tapp-admission")]}))

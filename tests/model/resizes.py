@@ -1,8 +1,8 @@
 """Judges the PATCHes with which the component resize changes the resources of pods.
 
 - A PATCH is sent only with `resources: InPlace`, if the TApp is not paused and the component is
-  installed. It sets the resources of the template that its sync saw, and the pod must not have them
-  already.
+  installed. The PATCH sets the resources of the template that its sync saw, and the pod must not
+  have these resources already.
 - A PATCH uses budget, whether or not a container restarts (`judge.py`), until the kubelet has done
   the resize and the pod serves.
 - A pod is replaced because of its resources only if the API server, its kubelet or its history

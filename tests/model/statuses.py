@@ -1,11 +1,11 @@
 """Judges the writes of pod statuses, and the writes of the annotations that request them.
 
-The service cannot write a pod's status itself. It writes a *marker*, an annotation on the pod, and
-the DecoratorController then writes the status. A *drain* is the marker that makes a pod leave its
-Services before an update. The marker of a lost node sets the pod to Failed.
+The service cannot write a pod's status itself. The service writes a *marker*, an annotation on the
+pod, and the DecoratorController then writes the status. A *drain* is the marker that makes a pod
+leave its Services before an update. The marker of a lost node sets the pod to Failed.
 
 The judge uses the truth of the cluster: the state of the API server at the moment of a write, the
-nodes that really report, the processes that really run. It never uses the hook's opinion.
+nodes that really report, the processes that really run. The judge never uses the hook's opinion.
 
 - No image of a pod with a readiness gate and a grace period changes while the pod is Ready, which
   its Services follow. There is no exception: both are in the pod, and the write is based on its

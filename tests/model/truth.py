@@ -28,7 +28,7 @@ class Truth:
         minReadySeconds.
 
         A pod with a readiness gate serves from the time when the gate is open and its kubelet has
-        seen that. It serves until the write that makes the pod leave its Services.
+        seen that. The instance serves until the write that makes the pod leave its Services.
         """
         pod, worker = self._pods.get(name), self._worker(name)
         if pod is None or worker is None or pod["metadata"].get("deletionTimestamp"):

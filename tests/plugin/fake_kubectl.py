@@ -1,7 +1,8 @@
 """Simulates kubectl in front of the simulated cluster, and runs the plugin with it.
 
-The fake kubectl `StandIn` is the demo's kubectl (`demo/kubectl.py`). It also stores all calls, and
-a test can make it refuse calls as a real cluster does. `kubectl_tapp` runs the plugin once.
+The fake kubectl `StandIn` is the demo's kubectl (`demo/kubectl.py`). `StandIn` also stores all
+calls, and a test can make the fake kubectl refuse calls as a real cluster does. `kubectl_tapp` runs
+the plugin once.
 """
 
 import contextlib

@@ -83,7 +83,7 @@ def test_object_of_the_dry_run_is_like_that_of_metacontroller() -> None:
     """The pod of the dry run has the label, the owner and the last-applied annotation of
     Metacontroller.
 
-    All of them count for size limits.
+    All fields of the object count for size limits.
     """
     ((_, changed, pod),) = tried(template=template("web:2"))
     metadata = pod["metadata"]

@@ -1,6 +1,7 @@
 """Tests which options of the service the plugin uses for a TApp.
 
-They are those of the CompositeController that is responsible for the TApp, and of its service.
+The plugin uses the options of the CompositeController that is responsible for the TApp, and of its
+service.
 """
 
 import json

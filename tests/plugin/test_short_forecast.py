@@ -91,7 +91,7 @@ def outcome_of(each: InstanceForecast) -> InstanceForecast:
 def assert_alike(short: Forecast, full: Forecast) -> None:
     """Checks that the short and the full forecast have equal results and similar durations.
 
-    Only the short one omits turns.
+    The short forecast has only the first steps of the full one.
     """
     for name in (
         *("claims", "services", "stuck", "paused", "refusals", "refused", "limits", "should_run"),
@@ -245,7 +245,7 @@ def test_forecast_shows_a_few_turns_and_counts_the_others(life: Life) -> None:
 
 @pytest.fixture
 def life() -> Life:
-    """Returns a TApp with enough instances for a short forecast, which omits turns of the
+    """Returns a TApp with enough instances for a short forecast, which omits a part of the
     rollout.
     """
     return life_of(ROW)

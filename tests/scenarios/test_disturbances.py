@@ -228,7 +228,7 @@ def test_pod_of_a_lost_node_is_recreated_when_the_node_is_back() -> None:
 def test_pods_of_the_old_controller_are_adopted_without_a_restart() -> None:
     """Adopts pods that have the hashes of the old controller and the TApp's UID as a label.
 
-    They get new labels and an owner, and the next image is an update in place.
+    The pods get new labels and an owner, and the next image is an update in place.
     """
     life = Life()
     life.world.hook.fail(times=10_000)

@@ -84,8 +84,8 @@ def test_every_golden_file_has_its_example() -> None:
 def excerpt(tapp: Document, children: list[Document]) -> Document:
     """Returns the part of the children that a golden file has.
 
-    It has the names of all children, the first revision, and the children of each template's first
-    instance.
+    The excerpt has the names of all children, the first revision, and the children of each
+    template's first instance.
     """
     replicas = tapp["spec"].get("replicas", 1)
     shown: dict[str, int] = {}

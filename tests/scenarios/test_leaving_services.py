@@ -69,8 +69,8 @@ def test_rollout_with_a_grace_period_writes_each_pod_twice_and_its_status_twice(
 def changes(life: Life) -> list[str]:
     """Returns the writes to pods since the last call that have changed something.
 
-    After each write of a status, Metacontroller also writes the pod. That write changes nothing, so
-    the API server does not store it.
+    After each write of a status, Metacontroller also writes the pod. The second write changes
+    nothing, so the API server does not store it.
     """
     news = [write for write in life.news() if write.kind == "Pod"]
     assert {write.outcome for write in news} <= {"ok", "no-op"}

@@ -293,7 +293,7 @@ def test_restart_of_a_probed_container_is_complete_when_its_stop_was_observed() 
     """Requests a restart of containers with a liveness probe; it is complete soon after the status
     has shown their stop.
 
-    It stays complete, with any later report of the kubelet.
+    The restart stays complete, with any later report of the kubelet.
     """
     life = Life().apply(tapp(template=asking(container=PROBED), updateStrategy=TWO))
     life.world.kubelet.levers.stop_seconds = 5.0

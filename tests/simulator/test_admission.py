@@ -185,7 +185,7 @@ def carrying(text: str, owner: Object = TAPP) -> Object:
 def test_policy_removes_the_spec_from_the_last_applied_annotation(text: str, left: str) -> None:
     """The policy `lean_pods` removes the spec from the annotation at each creation and update.
 
-    It does not change annotations of another form.
+    The policy does not change annotations of another form.
     """
     assert annotations_of(lean_pods("CREATE", carrying(text)))[LAST_APPLIED] == left
     assert annotations_of(lean_pods("UPDATE", carrying(text)))[LAST_APPLIED] == left

@@ -337,7 +337,7 @@ def test_pod_can_hang_in_termination() -> None:
 def test_pods_of_a_lost_node_are_unready_and_evicted_after_300_seconds() -> None:
     """Loses a node: its pods are not Ready, and in deletion after 300 seconds.
 
-    They are gone when the node comes back.
+    The pods are gone when the node comes back.
     """
     world = _started()
     world.nodes.lose("node-0")

@@ -1,8 +1,8 @@
 """Takes pictures of the web page: `python -m tests.web.pictures [DIRECTORY]`.
 
-It writes docs/img/kubectl-tapp-web.png, which README.md shows, docs/img/plan.png with the page of a
-plan, and looks.json. A test compares the mean colors in a coarse grid, because these hardly depend
-on the fonts.
+The command writes docs/img/kubectl-tapp-web.png, which README.md shows, docs/img/plan.png with the
+page of a plan, and looks.json. A test compares the mean colors in a coarse grid, because these
+hardly depend on the fonts.
 """
 
 import base64

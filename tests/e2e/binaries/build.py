@@ -2,11 +2,12 @@
 """Builds etcd, Kubernetes, kubectl, helm and containerd from their published Go modules.
 
 With `E2E_KUBE_STATE_METRICS=1` it also builds kube-state-metrics, whose packages have other
-versions than those of the other programs. That takes two minutes on one core.
+versions than those of the other programs. The additional build takes two minutes on one core.
 
-The program runs `go build` on the modules that each go.mod and go.sum pin. It downloads Go modules
-only, and writes nothing into the repository. A stamp beside the binaries names their sources, so a
-run without changes ends at once. `E2E_KUBERNETES=1.34` chooses the module in `kubernetes-1.34`.
+The program runs `go build` on the modules that each go.mod and go.sum pin. The program downloads Go
+modules only, and writes nothing into the repository. A stamp beside the binaries names their
+sources, so a run without changes ends at once. `E2E_KUBERNETES=1.34` chooses the module in
+`kubernetes-1.34`.
 
 Exit codes: 0 if all is built, 3 if there is no usable Go toolchain, otherwise the code of go.
 """

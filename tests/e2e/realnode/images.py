@@ -1,7 +1,7 @@
 """Builds images without a registry: OCI layouts from one static busybox.
 
-All images share one layer. They differ in their environment, which tells the script what to do. A
-pod may override it, so a behavior comes with an image or with a template.
+All images share one layer. The images differ in their environment variables, which control the
+script. A pod may override it, so a behavior comes with an image or with a template.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Each connection to a Service is forwarded to one of its ready endpoints. Names are resolved as in
 cluster DNS. So pods run unchanged, as they are shipped. One route makes the addresses local to this
-host. They are from the range for benchmarks of networks, and no packet leaves the host.
+host. The addresses are from the range for benchmarks of networks, and no packet leaves the host.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ class Running:
 
 @dataclass(frozen=True)
 class Moment:
-    """The containers that ran from this time on, until the next moment."""
+    """The containers that ran from the time `seconds` until the next recorded moment."""
 
     seconds: float
     running: frozenset[Running]

@@ -12,7 +12,7 @@ def test_every_reason_of_a_condition_has_advice() -> None:
     """Each reason of a condition has advice; a reason that only decisions have may be without
     advice.
 
-    It may refer to the condition with the advice.
+    The condition of a decision may have the advice instead.
     """
     known = {each.reason for each in ADVICE}
     assert {*Reason} - known <= {*OF_DECISIONS}

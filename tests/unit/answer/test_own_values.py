@@ -1,4 +1,4 @@
-"""Tests that texts that belong to one pod, or only look so, never reach another pod (promise
+"""Tests that values of one pod, such as its name and its uid, never reach another pod (promise
 P1).
 """
 

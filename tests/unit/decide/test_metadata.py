@@ -167,7 +167,7 @@ def test_rollback_writes_only_keys_that_differ_between_the_templates() -> None:
 def test_labels_of_the_service_are_always_written() -> None:
     """A user sets a label of the service to a wrong value: the next update restores it.
 
-    That update also writes the label with the revision of the pod.
+    The update also writes the label with the revision of the pod.
     """
     world = tapp_with_role()
     revision = world.pod(0)["metadata"]["labels"][HASH]

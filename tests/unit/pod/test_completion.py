@@ -1,8 +1,8 @@
 """Tests when an update in place is complete, for each state that a kubelet publishes.
 
-The rows come from observations of a real kubelet. It publishes the newest generation together with
-the container of the previous spec. It starts images of specs in between, and it still shows a
-container after stopping it.
+The rows come from observations of a real kubelet. The kubelet publishes the newest generation
+together with the container of the previous spec. The kubelet starts images of specs in between, and
+still publishes a container after stopping the container.
 """
 
 import pytest

@@ -48,8 +48,8 @@ def test_time_of_a_gate_without_a_generation_counts_if_it_is_not_before_the_reco
 ) -> None:
     """Reads the time of a gate whose generation an older API server has dropped.
 
-    The time counts if it is not before the record of the update. It must not restart with every
-    call, because then the gate would never open.
+    The time counts if it is not before the record of the update. The time must not restart with
+    every call, because then the gate would never open.
     """
     condition = gate(last_probe_time=time or None)
     assert unproved_since(pod(AT), condition) == (seconds(found) if found else UNKNOWN)
