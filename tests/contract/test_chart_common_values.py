@@ -102,8 +102,8 @@ def test_environment_variables_and_volumes_can_be_added(
 
 
 def test_name_override_and_common_labels_reach_every_object(directory: Path) -> None:
-    """With another name and labels for all objects, references to the service follow, and selectors
-    stay.
+    """Sets another name and labels for all objects: references to the service have the new name,
+    and selectors do not change.
     """
     more = ('fullnameOverride="mine"', 'commonLabels={"team":"a"}')
     before, made = rendered(directory, *ALL), rendered(directory, *ALL, *more)

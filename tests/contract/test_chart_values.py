@@ -62,7 +62,7 @@ def test_values_set_the_fields_that_they_name(directory: Path) -> None:
 def test_values_have_their_effect_together_with_all_components(directory: Path) -> None:
     """Sets an image, replicas, resources and a namespace while all components are enabled.
 
-    A component may change the lines around a value.
+    A component may change the fields next to a value, and must not remove the value.
     """
     on = [f"components.{camel(name)}=true" for name in NAMES if name != "hpa-hook"]
     values = ['image="other:7"', "replicas=5", 'metacontrollerNamespace="elsewhere"', *on]

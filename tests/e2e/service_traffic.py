@@ -24,7 +24,7 @@ GRACE = 4
 
 
 def main(tag: str, **probes: Json) -> Json:
-    """Returns the container.
+    """Returns the container of a server behind a Service; `probes` are its probes.
 
     The server listens one second after its start, and its readiness probe succeeds from then on.
     """

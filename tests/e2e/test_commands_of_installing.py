@@ -37,7 +37,7 @@ class Story:
             shutil.copytree(REPOSITORY / name, directory / name)
 
     def type(self, name: str) -> None:
-        """Types a block."""
+        """Types the commands of a documentation block into the shell."""
         self._plugin.shell(f"set -e\n{block(name).text.replace(' NAME ', ' web ')}")
 
     def shell(self, line: str) -> str:

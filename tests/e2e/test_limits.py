@@ -118,7 +118,9 @@ def test_larger_template_is_rolled_out_once_a_lean_pod_exists(
 
 
 def test_pods_are_kept_if_no_kubelet_would_start_the_image(app: App, kube: Kube) -> None:
-    """The API server accepts such a name, so only the service can keep the container running."""
+    """The API server accepts the image name `App:2`, which no kubelet can start. Only the service
+    can keep the container running.
+    """
     app.apply(tapp()).settle()
     before = app.uids()
     odd = template("App:2")

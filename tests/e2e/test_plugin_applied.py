@@ -91,7 +91,7 @@ def _meant(tapp: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_plan_of_a_file_names_the_kind_of_apply(app: App, plugin: Plugin) -> None:
-    """The plan also names the instance that starts because the file drops its entry."""
+    """The file has no `statuses`: the plan also names the killed instance that starts again."""
     file = plugin.directory / "web.yaml"
     for options, said in ((SERVER, "--server-side` would"), ([], "apply` (client-side)")):
         _apply(plugin, file, FULL, options)

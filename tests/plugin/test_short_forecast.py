@@ -75,7 +75,7 @@ def edited(life: Life, edit: Callable[[Document], None]) -> Document:
 
 
 def both(life: Life, edit: Callable[[Document], None]) -> tuple[Forecast, Forecast]:
-    """Returns two forecasts of an edit: the short one, and one that simulates every turn."""
+    """Returns the short forecast of an edit, and the full one, which simulates every step."""
     document = edited(life, edit)
     short = foretell(life, document, broken=BROKEN)
     with pytest.MonkeyPatch.context() as patched:

@@ -263,8 +263,8 @@ def test_fail_if_supports_each_condition(edit: str) -> None:
 
 
 def test_keep_claims_and_force_have_their_effect(capsys: pytest.CaptureFixture[str]) -> None:
-    """`migrate --keep-claims` writes more than without, and `--force` continues after a failed
-    check.
+    """`migrate --keep-claims` plans other writes than `migrate`, and `--force` continues after a
+    failed check.
     """
     old = Old()
     assert run(["migrate", "-A", "--keep-claims", "--dry-run"], old) == 0

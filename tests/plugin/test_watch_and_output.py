@@ -259,7 +259,7 @@ def instances_in(line: str) -> tuple[set[int], int]:
 
 @pytest.fixture
 def _shell(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Removes the environment variables that a completion sets when the test ends."""
+    """Lets pytest restore, after a test, the environment variables that a completion sets."""
     for name in ("_KUBECTL_TAPP_COMPLETE", "_TYPER_COMPLETE_ARGS", "_TYPER_COMPLETE_FISH_ACTION"):
         monkeypatch.setenv(name, "")
 

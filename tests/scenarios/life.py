@@ -388,7 +388,7 @@ def _follows(before: Write | None, write: Write) -> bool:
     """Returns True if `write` is a PUT without effect that follows the write of the same pod's
     status.
 
-    `before` is the write before it, or None.
+    `before` is the write before `write`; None if `write` is the first one.
     """
     status = before is not None and (before.verb, before.name) == ("status", write.name)
     return status and (write.verb, write.kind, write.outcome) == ("update", "Pod", "no-op")

@@ -98,7 +98,8 @@ def until(page: "Page", fact: Callable[[], bool]) -> None:
 def on_port(
     standin: StandIn, port: int = 0, door: AccessGuard | None = None, **more: Any
 ) -> Iterator[Served]:
-    """Yields the served page of a cluster whose time passes.
+    """Serves the page of a simulated cluster whose clock follows the real time, and yields the
+    server.
 
     `port` 0 stands for any free port. `door` is the access control of an earlier start, with its
     secrets; None for a new one. `more` are options of the server.

@@ -189,8 +189,8 @@ def test_socket_of_ipv6_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 
 
 def test_forwarded_port_can_be_opened(served: Served) -> None:
-    """Opens the page through another port, as after `ssh -L 9000:127.0.0.1:PORT`: it works from
-    that origin only.
+    """Opens the page through another port, as after `ssh -L 9000:127.0.0.1:PORT`: the server
+    accepts requests from the origin with the new port only.
     """
     connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=SECONDS)
     path = served.door.address.removeprefix(served.url)

@@ -39,7 +39,7 @@ NO_TOOLCHAIN = 3
 
 @dataclass(frozen=True)
 class Part:
-    """A program that is built from one pinned module, and its place."""
+    """Programs that are built from one pinned Go module, and the arguments that build them."""
 
     title: str
     version: str

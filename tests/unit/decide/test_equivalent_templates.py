@@ -165,8 +165,8 @@ _FIELDS = sorted(
 def test_value_other_than_the_default_always_causes_an_update(
     where: tuple[str, str], seed: int, history: bool
 ) -> None:
-    """Adds a field with another value than its default, and random defaults: the pods are
-    updated.
+    """Sets a field to a value other than its default, and other fields to their defaults: the pods
+    are updated.
     """
     spelling = next(each for each in SPELLINGS if each.kind == where)
     after = copy.deepcopy(spelling.written)
