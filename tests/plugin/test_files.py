@@ -96,7 +96,8 @@ def test_empty_namespace_in_a_file_counts_as_not_set(
     web: StandIn, written: Callable[..., str], empty: str
 ) -> None:
     said = kubectl_tapp(web, "plan", "-f", written(metadata=f", namespace: {empty}"))
-    assert (said.code, said.lines[0]) == (0, "TApp default/web: no instance changes")
+    assert said.code == 0
+    assert said.lines[0] == "TApp default/web: no instance changes"
 
 
 @pytest.mark.parametrize("way", ["-f", "--from"])
