@@ -119,7 +119,8 @@ def test_empty_namespace_in_a_file_counts_as_not_set(
     ],
     ids=[
         "circular alias", "name that is a number", "labels that are a number", "no YAML",
-        "spec that is a text", "container without a name", "metadata that are a number",
+        "unknown version", "spec that is a text", "container without a name",
+        "metadata that are a number",
     ],
 )  # fmt: skip
 def test_invalid_file_is_one_error(

@@ -94,7 +94,7 @@ def test_document_has_each_sentence_with_its_command(life: Life, verb: str) -> N
 
 
 def test_document_says_how_paused_updates_go_on(life: Life) -> None:
-    """The text of `status` has a line of its own about a pause; the document has a next step."""
+    """The text of `status` has a separate line about a pause; the document has a next step."""
     life.patch(updateStrategy={"paused": True})
     life.begin_patch(template=template("nginx:1.29")).world.run(5)
     steps = json.loads(kubectl_tapp(StandIn(life.world), "status", "web", "-o", "json").out)

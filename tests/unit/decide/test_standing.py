@@ -39,7 +39,9 @@ def test_unready_instance_on_hold_counts_only_as_on_hold() -> None:
 
 
 def test_unready_instance_whose_update_is_paused_counts_as_unavailable() -> None:
-    """An unready instance keeps Progressing True, because its pod may become Ready by itself."""
+    """An unready instance keeps Progressing True, because its pod may become Ready without an
+    update.
+    """
     world = settled(replicas=2).change(template=NEW, updateStrategy={"paused": True})
     world.modify(0, lambda pod: running(pod, ready=False, since="2026-01-05T10:59:55Z"))
     expected = ("True", "WaitingForInstances", "instance 0 is not yet available")
