@@ -44,9 +44,9 @@ def ownership_of(item: Document, tapp: Document) -> Ownership:
         is_tapp = str(controller.get("apiVersion", "")).startswith(f"{GROUP}/")
         if not (is_tapp and controller.get("name") == name):
             kind = f"{controller.get('kind')} {controller.get('name')}"
-            return Ownership(f"belongs to {kind}: the name is taken")
+            return Ownership(f"belongs to {kind}, so the name is taken")
         earlier = controller.get("uid")
-    text = f"belonged to a deleted TApp {name} (uid {earlier})"
+    text = f"was left behind by a deleted TApp {name} (uid {earlier})"
     return Ownership(text, can_be_adopted=True)
 
 

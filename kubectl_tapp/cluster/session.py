@@ -108,7 +108,8 @@ class Session:
             return
         if not self.interactive:
             raise UsageError(
-                "there is no terminal for the question, nothing was written: repeat with -y"
+                "the command cannot ask for confirmation without a terminal; nothing was written. "
+                "Repeat it with -y"
             )
         try:
             answer = self.ask("\nApply? [y/N] ")

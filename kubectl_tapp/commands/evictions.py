@@ -72,14 +72,16 @@ def restartable_pod(plan: Plan, id: int) -> Pod:
     """
     instance = _instance(plan, id)
     if not instance.should_run:
-        how = "is stopped: start it" if instance.killed else "has finished: kill it, then start it"
+        how = "has finished, so it has no pod to restart: kill it, then start it"
+        if instance.killed:
+            how = "is stopped, so it has no pod to restart: start it"
         raise UsageError(f"instance {id} {how}")
     if instance.pod is None or instance.pod.terminating:
-        raise CommandError(f"instance {id} has no pod now: the service creates one")
+        raise CommandError(f"instance {id} has no pod to restart now; the service is creating one")
     if instance.pod.silent:
         raise CommandError(
-            f"instance {id} is on a node that does not report: its pod cannot be deleted before "
-            "the node reports"
+            f"the node of instance {id} ({instance.pod.node}) has stopped reporting, so its pod "
+            "cannot be deleted before the node reports again"
         )
     return instance.pod
 
@@ -115,12 +117,12 @@ def _eviction_obstacle(plan: Plan, id: int, uid: str) -> str:
     """
     instance = _instance(plan, id)
     if not instance.should_run:
-        raise CommandError(f"instance {id} should not run any more")
+        raise CommandError(f"instance {id} is to stop now, so it is not restarted")
     if instance.pod is None or instance.pod.uid != uid:  # The pod is already gone
         return ""
     hold = instance.pod.spec.hold
     if hold is not None and hold.prevents(PendingAction.RECREATE):
-        return f"its pod is on hold ({hold.reason!r})"
+        return f"its pod is on hold (reason: {hold.reason!r})"
     taken = set(ids_of(case for case in plan.notable if case.decision.is_update))
     if id in taken:
         return "it is about to be updated"

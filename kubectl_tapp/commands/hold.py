@@ -112,7 +112,7 @@ def _pods(verb: Verb, texts: list[str]) -> "dict[int, Pod]":
     missing = [id for id in ids if id not in found]
     if missing and (texts != ["all"] or not found):
         has = "has no pod" if len(missing) == 1 else "have no pods"
-        raise CommandError(f"{instances_phrase(missing)} {has} now that a hold could protect")
+        raise CommandError(f"{instances_phrase(missing)} {has} now")
     if not found:
         raise CommandError(f"{verb.name} has no pods now")
     return found
@@ -171,7 +171,8 @@ def _wait_until_respected(verb: Verb, pods: "Mapping[int, Pod]") -> None:
         gone += [id for id in left if (pod := now.get(id)) and pod.terminating]
         if gone:
             raise CommandError(
-                f"too late for {instances_phrase(gone)}: deleted before the service saw the hold"
+                f"the hold came too late for {instances_phrase(gone)}: the service had not seen it "
+                "when it deleted the pod"
             )
         return instances_phrase(left) if left else ""
 

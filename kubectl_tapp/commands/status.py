@@ -38,7 +38,7 @@ def status(
     The lines below the table show how the budget is used up, and by which instances.
     """
     if watch and output is not None:
-        raise UsageError("--watch and --output do not go together")
+        raise UsageError("--watch and --output cannot be used together")
     observed = session.cluster.observe(name, events=True)
     for resource in (PODS, CLAIMS, EVENTS):
         if resource in observed.unread:

@@ -141,7 +141,7 @@ def image(  # noqa: PLR0913 - the options of a command
         )
     copy = "canary" if copy_as is None else copy_as
     if canary is not None and partition is not None:
-        raise UsageError("--canary and --partition exclude each other")
+        raise UsageError("--canary and --partition cannot be used together")
     if canary is None:
         verb.note_others(base, wanted)
         edited = verb.edits.with_images(verb.tapp, wanted, base)
@@ -171,7 +171,8 @@ def _partitioned(verb: Verb, edited: "Document", partition: str, template: str) 
     rolling = verb.spec.rolling_name
     if template != rolling:
         message = (
-            f"--partition applies only to the rolling template {rolling!r}, not about {template!r}"
+            f"--partition applies only to the rolling template {rolling!r}, not to template "
+            f"{template!r}"
         )
         raise UsageError(message)
     result: Document = verb.edits.with_partition(edited, read_partition(partition))
@@ -195,7 +196,10 @@ def advance(
     """
     before = verb.spec.update_strategy.partition
     if before == 0:
-        raise UsageError(f"{verb.name} has no partition: the rollout is not stopped")
+        raise UsageError(
+            f"{verb.name} has no partition (spec.updateStrategy.partition), so nothing has to be "
+            "advanced"
+        )
     value = 0 if to is None else read_partition(to)
     edited = verb.edits.with_partition(verb.tapp, value)
     if value:
@@ -203,13 +207,14 @@ def advance(
                        for each in (verb.tapp, edited))  # fmt: skip
         if wanted > now:
             raise UsageError(
-                f"--to {to} keeps more than the partition now ({now}): advance cannot go back; "
+                f"--to {to} keeps more instances than the present partition ({now}): advance "
+                "cannot go back; "
                 "set spec.updateStrategy.partition instead"
             )
         if wanted == now:
             verb.do(verb.tapp)
             return
-    verb.notes.append(f"Partition: {before} before, {value or 'none'} now.")
+    verb.notes.append(f"spec.updateStrategy.partition changes from {before} to {value or 'none'}.")
     verb.do(edited)
 
 
@@ -235,7 +240,7 @@ def value(
     """Set values of instances, which fill the placeholders in their templates."""
     ids, wanted = read_values(words)
     if default == bool(ids):
-        raise UsageError("name instances, or give --default")
+        raise UsageError("name either instances or --default")
     chosen = None if default else verb.ids(ids)
     whose = "--default" if chosen is None else ranges(chosen)
     said = " ".join(f"{key}-" if text is None else f"{key}={text}" for key, text in wanted.items())
@@ -336,8 +341,8 @@ def abort(
 
 def _afterwards(canary: "CanaryTemplate") -> str:
     if canary.is_copy:
-        return f"{canary.name!r} is a copy for this canary and is removed from the pool."
-    return f"{canary.name!r} stays in the pool, and no instance runs it then."
+        return f"Template {canary.name!r} was copied for this canary, and is removed now."
+    return f"Template {canary.name!r} stays in spec.templatePool, and no instance runs it then."
 
 
 def pause(verb: Verb) -> None:

@@ -129,8 +129,9 @@ def _stuck_reason(current: Progress, goal: WaitGoal, tapp: Document) -> str:
         place = tapp["metadata"]["namespace"]
         events = shell_command("describe", "tapp", goal.name, namespace=place, plugin=False)
         return (
-            f"nobody has acted on its generation {current.generation}: are Metacontroller and the "
-            f"service running? {events} shows what they complain of"
+            f"no controller has acted on its generation {current.generation}: are Metacontroller "
+            "and the "
+            f"service running? {events} shows their Events"
         )
     return current.stuck_reason(goal.ids)
 

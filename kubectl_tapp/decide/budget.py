@@ -3,6 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass
 
+from kubectl_tapp.base.words import plural
 from tapp.decide.evictions import max_evictions
 from tapp.decide.rollout import Budget
 from tapp.plan import Plan
@@ -35,7 +36,7 @@ class Limit:
 
     @property
     def sentence(self) -> str:
-        """A sentence such as `maxUnavailable 25% (1) of 4: 3 must stay available`.
+        """A sentence such as `maxUnavailable 25% (1) of 4 instances: 3 must stay available`.
 
         For an invalid budget, the reason why the value is invalid.
         """
@@ -43,22 +44,31 @@ class Limit:
             return self.problem
         name = self.name.removeprefix("spec.updateStrategy.")
         value = f"{self.value}" if self.value == self.allowed else f"{self.value} ({self.allowed})"
-        return (
-            f"{name} {value} of {self.should_run}: {self.must_stay_available} must stay available"
-        )
+        must = self.must_stay_available
+        keeps = f"{must} must stay available" if must else "none has to stay available"
+        return f"{name} {value} of {self.should_run} {plural(self.should_run, 'instance')}: {keeps}"
 
     def sentence_now(self, serving: int) -> str:
-        """Returns the sentence with the numbers of now: `..., 3 are, so 0 more may become
-        unavailable`.
+        """Returns the sentence with the numbers of now: `...; 3 are available, so no other may
+        become unavailable`.
 
         `serving` is the number of instances that are available now. For an invalid budget, the
         result is the reason why the value is invalid.
         """
         if self.allowed is None:
             return self.problem
-        more = "more " if serving < self.should_run else ""
-        count = self.may_become_unavailable(serving)
-        return f"{self.sentence}, {serving} {are(serving)}, so {count} {more}may become unavailable"
+        text = f"{serving} {are(serving)} available, so {self.allowance(serving)}"
+        return f"{self.sentence}; {text}"
+
+    def allowance(self, serving: int) -> str:
+        """Returns a clause that says how many more instances may become unavailable.
+
+        `serving` is the number of instances that are available now.
+        """
+        count, others = self.may_become_unavailable(serving), serving < self.should_run
+        if not count:
+            return f"no{' other' if others else ''} instance may become unavailable"
+        return f"{count}{' more' if others else ''} may become unavailable"
 
 
 def are(number: int) -> str:

@@ -264,7 +264,7 @@ def _pod_state(instance: Instance, verdict: Verdict, document: Document) -> str:
     if pod.silent:
         return "NodeLost" if pod.spec.lost else "NodeSilent"
     if pod.spec.drains:
-        return "Draining"
+        return "LeavingServices"
     for status in container_statuses(document):
         state = status.get("state") or {}
         waiting = (state.get("waiting") or {}).get("reason")

@@ -124,9 +124,11 @@ class Obstacles:
             owner = self._owner_phrase(self._claims.get(name))
             text = self._refusal_since(missing.since, ("persistentvolumeclaim", name))
             if owner:
-                parts.append(f"another claim with the name of its claim {template} {owner}")
+                parts.append(
+                    f"another claim with the name of its claim {template} exists, and {owner}"
+                )
             elif text:
-                parts.append(f"the API server refused its claim {template}: {text}")
+                parts.append(f"the API server refused the claim {template}: {text}")
         return "; ".join(part for part in parts if part)
 
     def _obstacle_to_pod(self, missing: _Missing) -> str:
@@ -134,12 +136,13 @@ class Obstacles:
         # Metacontroller writes no Event if another object has the name already. So the newest Event
         # may be about an earlier problem, and the owner is the actual obstacle.
         if owner := self._owner_phrase(self._pods.get(name)):
-            return f"another pod with its name {owner}"
+            return f"another pod with the same name exists, and {owner}"
         if text := self._refusal_since(missing.since, ("pod", name), None):
-            return f"the API server refused its pod: {text}"
+            return f"the API server refused the pod: {text}"
         unread = self._unread
         return (
-            unread and f"a pod with its name may exist already, but you may not read it: {unread}"
+            unread
+            and f"another pod with the same name may exist, but you may not read pods: {unread}"
         )
 
     def _owner_phrase(self, item: Document | None) -> str:
@@ -154,7 +157,7 @@ class Obstacles:
         pod = self._known[name]["metadata"]
         since = max(last_write(pod), seconds(pod.get("creationTimestamp")))
         text = self._refusal_since(since, ("pod", name), None)
-        return text and f"the API server refused this: {text}"
+        return text and f"the API server refused this change: {text}"
 
     def _refusal_since(self, since: float, *about: Child | None) -> str:
         """Returns the newest refusal since a time about the first of these children that has one.

@@ -9,6 +9,7 @@ from kubectl_tapp.decide.inspection import Inspection, Row
 from tapp.answer.partition_sentence import kept_back
 from tapp.decide.cases import ids_of
 from tapp.words.advice import advice_on
+from tapp.words.quoted import quoted
 from tapp.words.ranges import name_list
 from tapp.words.reasons import Reason
 
@@ -55,10 +56,11 @@ def budget_lines(view: Inspection) -> list[str]:
     name = plan.world.tapp.spec.rolling_name
     lines = [text]
     if rolling.instances or not force.instances:
-        lines.append(f"template {name}: {rolling.sentence_now(view.serving)}")
+        lines.append(f"template {quoted(name)}: {rolling.sentence_now(view.serving)}")
     others = sorted({i.template_name for i in plan.instances if i.should_run} - {name})
     if others:
-        who = f"{plural(len(others), 'template')} {name_list(others)}"
+        names = name_list([quoted(each) for each in others])
+        who = f"{plural(len(others), 'template')} {names}"
         lines.append(f"{who}: {force.sentence_now(view.serving)}")
     if (evictions := eviction_limit(plan)) is not None:
         lines.append(f"evictions: {evictions.sentence_now(view.serving)}")

@@ -20,7 +20,6 @@ Ids = list[int]
 _WAITING = (Standing.WAITING, Standing.ON_HOLD)  # For other instances, or for a person
 # The most reasons in a sentence and on a progress line, and characters of each of the latter
 _MAX_REASONS, _MAX_REASONS_IN_LINE, _MAX_CHARACTERS = 5, 2, 60
-_PREFIX = "spec.updateStrategy."
 
 
 class Progress:
@@ -135,19 +134,14 @@ class Progress:
     def line(self, ids: Collection[int] | None) -> str:
         """Returns the progress of the instances `ids` as one line; None means all instances.
 
-        Example: `3 of 6 done; instance 2: starting; instance 4 waits (...)`.
+        Example: `3 of 6 done; instance 2: starting; instance 4: the update waits for ...`.
         """
         total = len(self._views) if ids is None else len(ids)
         parts = [f"{total - len(self.unfinished(ids))} of {total} done"]
         parts += [] if self.answered else ["no controller has acted on its newest spec yet"]
         parts += [f"{instances_phrase(found)}: {what}" for what, found in self.progressing.items()]
-        held = [
-            (why.removeprefix(_PREFIX), x) for why, x in self.grouped_by_brief(*_WAITING).items()
-        ]
-        parts += [
-            f"{instances_phrase(found)} {'waits' if len(found) == 1 else 'wait'} ({why})"
-            for why, found in held
-        ]
+        held = self.grouped_by_brief(*_WAITING)
+        parts += [f"{instances_phrase(found)}: {why}" for why, found in held.items()]
         blocked = list(self.grouped_by_brief(Standing.BLOCKED).items())[:_MAX_REASONS_IN_LINE]
         parts += [
             f"{instances_phrase(found)}: {short(why, _MAX_CHARACTERS)}" for why, found in blocked

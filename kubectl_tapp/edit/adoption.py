@@ -83,7 +83,9 @@ def find_strays(
                 and namespace is None
                 and lacks_namespace_owner(item, None)
             ):
-                obstacle = "it needs its Namespace as an owner, and you may not read Namespaces"
+                obstacle = (
+                    "the claim needs its Namespace as an owner, and you may not read Namespaces"
+                )
             found.append(Stray(resource, prefix, id, item, owner, obstacle))
     return sorted(found, key=lambda each: (each.resource, each.prefix, each.id))
 
@@ -92,7 +94,7 @@ def _adoption_obstacle(item: Document, tapp: Document, *, beyond: bool) -> str:
     if item["metadata"].get("deletionTimestamp"):
         return "it is being deleted"
     if not ownership_of(item, tapp).can_be_adopted:
-        return "it has another owner"
+        return "only objects without an owner can be adopted"
     if beyond:
         return "its instance is outside spec.replicas, so the service would delete it"
     return ""
@@ -190,13 +192,13 @@ def lost_label(tapp: Document, pods: Iterable[Document], services: Iterable[Docu
         for each in services
         if POD_NAME in ((each.get("spec") or {}).get("selector") or {})
     ]
-    lost = "each Service that selects by the label loses them"
+    lost = "each Service that selects by the label loses these pods"
     if names:
         lose = "loses" if len(names) == 1 else "lose"
-        lost = f"the {plural(len(names), 'Service')} {name_list(names)} {lose} them"
+        lost = f"the {plural(len(names), 'Service')} {name_list(names)} {lose} these pods"
     return (
         f"{instances_phrase(ids)}: the pods have the label {POD_NAME}, which their template lacks. "
-        f"Replacements of these pods lack the label, and {lost}. To keep the label, add it to the "
+        f"New pods of these instances will lack the label, and {lost}. To keep it, add it to the "
         f'labels of the template: {POD_NAME}: "$(tapp.name)"'
     )
 

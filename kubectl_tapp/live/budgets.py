@@ -33,10 +33,10 @@ def budget_model(view: Inspection) -> dict[str, Any]:
     if gone:
         verb = "uses" if len(gone) == 1 else "use"
         who = f"{instances_phrase(gone).capitalize()} {are(len(gone))} unavailable"
-        sentences.append(f"{who} and {verb} up the budget: {_allowance(rolling, serving)}.")
+        sentences.append(f"{who} and {verb} up the budget: {rolling.allowance(serving)}.")
     elif rolling.should_run:
         number = "The instance is" if rolling.should_run == 1 else "All instances are"
-        sentences.append(f"{number} available: {_allowance(rolling, serving)}.")
+        sentences.append(f"{number} available: {rolling.allowance(serving)}.")
     return {
         "of": rolling.should_run,
         "must": rolling.must_stay_available,
@@ -66,12 +66,3 @@ def _sentence(limit: Limit, whose: str, serving: int) -> str:
         f"{name} {value} of {limit.should_run} (for {whose}): at most {most} may be unavailable at "
         f"a time, so {keeps}; {serving} {are(serving)} available now."
     )
-
-
-def _allowance(limit: Limit, serving: int) -> str:
-    count = limit.may_become_unavailable(serving)
-    more = " more" if serving < limit.should_run else ""
-    if not count:
-        other = " other" if more else ""
-        return f"no{other} instance may become unavailable"
-    return f"{count}{more} may become unavailable"

@@ -25,7 +25,7 @@ _BUTTONS = {
 """The label of each remedy's button; the value of the remedy is the name of the change."""
 _OF_INSTANCES = "restart", "kill", "start", "template", "hold", "release"
 """The changes of chosen instances, in the order of their buttons."""
-_PLACES = {Remedy.WHY: "choose its tile", Remedy.DESCRIBE: "the timeline below shows them"}
+_PLACES = {Remedy.WHY: "choose its tile", Remedy.DESCRIBE: "see the timeline below"}
 """The place of the page that stands for a remedy without a change."""
 
 

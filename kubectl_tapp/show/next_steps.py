@@ -107,7 +107,7 @@ def next_step_block(view: Inspection, *, without: Collection[Remedy] = ()) -> li
 def lines_of(
     view: Inspection, advice: Collection[Advice], *, without: Collection[Remedy] = ()
 ) -> list[str]:
-    """Returns the lines `next step: ...` for these pieces of advice.
+    """Returns the lines `next step for REASON: ...` for these pieces of advice.
 
     Advice on a state that a person has chosen, such as a pause, is left out. So are sentences with
     a remedy of `without`, or with one that has no effect now.
@@ -115,7 +115,7 @@ def lines_of(
     needed = [each for each in advice if each.reason not in _BY_A_PERSON]
     if not needed:
         return []
-    return [f"next step: {text}" for text in texts_of(needed, _commands(view, without))]
+    return [f"next step for {text}" for text in texts_of(needed, _commands(view, without))]
 
 
 def next_steps_document(
@@ -155,7 +155,7 @@ def _commands(view: Inspection, without: Collection[Remedy]) -> Callable[[Remedy
 
 
 def texts_of(advice: Iterable[Advice], word: Callable[[Remedy], str]) -> list[str]:
-    """Returns a text for each piece of advice, without sentences that an earlier text has.
+    """Returns a text `REASON: ...` for each piece of advice, without sentences of earlier texts.
 
     `word` returns the command or the button for a remedy; "" leaves out the sentences that name it.
     """
@@ -164,8 +164,9 @@ def texts_of(advice: Iterable[Advice], word: Callable[[Remedy], str]) -> list[st
     for each in advice:
         new = [text for text in each.sentences(word) if text not in known]
         known.update(new)
-        texts.append(" ".join(new))
-    return [text for text in texts if text]
+        if new:
+            texts.append(f"{each.name}: {' '.join(new)}")
+    return texts
 
 
 def command(view: Inspection, remedy: Remedy) -> str:

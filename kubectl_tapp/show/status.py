@@ -16,7 +16,8 @@ from kubectl_tapp.base.errors import printable
 from kubectl_tapp.base.hints import tapp_command
 from kubectl_tapp.base.observed import Observed
 from kubectl_tapp.base.reading import deletion_message, unobserved
-from kubectl_tapp.base.words import instances_phrase
+from kubectl_tapp.base.words import instances_phrase, plural
+from kubectl_tapp.decide.budget import are
 from kubectl_tapp.decide.events import failing_syncs
 from kubectl_tapp.decide.inspection import (
     Inspection,
@@ -47,7 +48,8 @@ _SHRINK_STEPS: Sequence[ShrinkStep] = (
 is never shortened, and the revision disappears last."""
 _GOOD_STATES = ("Running", "Succ")
 _NEUTRAL_STATES = (
-    "Held", "Killed", "Terminating", "Killing", "Pending", "Updating", "Draining", "NotCreated",
+    "Held", "Killed", "Terminating", "Killing", "Pending", "Updating", "LeavingServices",
+    "NotCreated",
 )  # fmt: skip
 _MAX_REASONS = 10
 
@@ -91,19 +93,20 @@ def headline(view: Inspection) -> str:
     """
     ready = sum(row.state in ("Running", "Held") and _runs(view, row.id) for row in view.rows)
     outdated = [row.id for row in view.rows if row.outdated]
+    should_run, available = view.plan.budgets.should_run, len(view.plan.available)
     parts = [
-        f"{view.namespace}/{view.name}: {view.plan.app_status}",
-        f"{ready}/{view.plan.budgets.should_run} running",
-        f"{len(view.plan.available)} available",
+        f"TApp {view.namespace}/{view.name} is {view.plan.app_status}: "
+        f"{ready} of {should_run} {plural(should_run, 'instance')} {_run(ready)}",
+        f"{available} {are(available)} available",
     ]
     instances = [case.instance for case in view.cases.values()]
     kept = [instance.id for instance in instances if instance.kept]
     if outdated:
-        parts.append(f"outdated: {id_list(outdated)}")
+        parts.append(f"{instances_phrase(outdated)} {_run(len(outdated))} an old revision")
     if kept:
-        parts.append(f"kept at an older revision: {id_list(kept)}")
+        parts.append(f"the partition keeps {instances_phrase(kept)} at an old revision")
     elif not outdated and all(each.updated for each in instances if each.should_run):
-        parts.append("all up to date")
+        parts.append("all are up to date")
     parts += [clause] if (clause := unobserved(view.observed.tapp)) else []
     if view.observed.tapp["metadata"].get("deletionTimestamp"):
         parts.append("the TApp is being deleted")
@@ -111,6 +114,10 @@ def headline(view: Inspection) -> str:
     if namespace.get("deletionTimestamp"):
         parts.append("its namespace is being deleted, so no pod can be created")
     return ", ".join(parts)
+
+
+def _run(number: int) -> str:
+    return "runs" if number == 1 else "run"
 
 
 def _runs(view: Inspection, id: int) -> bool:

@@ -25,6 +25,7 @@ from kubectl_tapp.show.next_steps import next_step_block
 from kubectl_tapp.show.reminders import reminders_block
 from tapp.decide.verdicts import Action
 from tapp.words.groups import grouped
+from tapp.words.quoted import quoted
 from tapp.words.ranges import ranges
 from tapp.words.reasons import Reason
 from tapp.words.remedies import Remedy
@@ -78,7 +79,7 @@ def explain_instances(view: Inspection, ids: Iterable[int]) -> list[Explanation]
                 action=action,
                 reason=reason,
                 available=id in view.plan.available,
-                text=view.standings[id].text or f"{verdict.reason}: it {verdict.message}",
+                text=view.standings[id].text or f"{verdict.reason}: {verdict.message}",
                 containers=_problems_of_pod(view, id, pod),
                 events=[describe(event, view.plan.now) for event in of_instance(view, id)],
                 obstacle=view.obstacles.by_instance.get(id, ""),
@@ -139,8 +140,9 @@ def why_lines(view: Inspection, ids: Sequence[int], *, everyone: bool) -> list[s
 
 
 def _fine_line(ids: Sequence[int]) -> str:
-    runs = "runs its template and is" if len(ids) == 1 else "run their template and are"
-    return f"{instances_phrase(ids)}: UpToDate: {runs} available"
+    match = "its pod matches its template and is"
+    match = match if len(ids) == 1 else "their pods match their templates and are"
+    return f"{instances_phrase(ids)}: UpToDate: {match} available"
 
 
 def _grouping_key(case: Explanation) -> Hashable:
@@ -167,14 +169,16 @@ def _pod_line(view: Inspection, rows: Sequence[Row]) -> str:
     first = rows[0]
     instance = view.cases[first.id].instance
     if instance.pod is None:
-        return f"no pod ({first.state}); template {first.template}"
+        return f"no pod ({first.state}); template {quoted(first.template)}"
     where = f" on {node}" if (node := node_phrase(rows)) else ""
     how_long = f" for {text}" if (text := age_range(rows, view.plan.now)) else ""
     # The line with the verdict above says already that the pod is on hold.
     state = "Running" if first.state == "Held" else first.state
-    text = f"pod {state}, {first.ready} ready{where}{how_long}; template {first.template}"
+    text = f"{plural(len(rows), 'pod')} {state}{where}{how_long}, {first.ready} containers ready"
+    text += f"; template {quoted(first.template)}"
     if first.outdated and instance.template is not None:
-        text += f"; revision {first.revision or 'unknown'}, to become {instance.template.revision}"
+        old, new = first.revision or "an unknown revision", instance.template.revision
+        text += f"; old revision {old}, new revision {new}"
     return text
 
 

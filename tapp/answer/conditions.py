@@ -138,7 +138,7 @@ def _under_way(plan: Plan, refused: list[Finding]) -> Finding:
         )
         return Finding(Type.PROGRESSING, "False", Reason.PAUSED, message)
     if stuck := found.get(Reason.STUCK):
-        message = f"nothing can be done for {instance_list(stuck)}; the condition Degraded says why"
+        message = f"{instance_list(stuck)} cannot continue; the condition Degraded says why"
         return Finding(Type.PROGRESSING, "False", Reason.STUCK, message)
     message = "every instance is as the spec asks"
     return Finding(Type.PROGRESSING, "False", Reason.COMPLETE, message)
@@ -204,7 +204,7 @@ _PHRASES = {
     Reason.WAITING_FOR_BUDGET: "{0} wait{1} for the budget",
     Reason.WAITING_FOR_INSTANCES: "{0} {2} not yet available",
     Reason.HELD: "{0} {2} on hold",
-    Reason.WAITING_FOR_ORDER: "{0} wait{1} for lower-numbered instances "
+    Reason.WAITING_FOR_ORDER: "{0} wait{1} for another instance, which comes first "
     "(podManagementPolicy: OrderedReady)",
 }
 
@@ -247,7 +247,9 @@ def _unless_degraded(progressing: Finding, degraded: Finding, kept: str) -> Find
             keeps none.
     """
     if progressing.reason == Reason.COMPLETE and degraded.status == "True":
-        message = "nothing more happens by itself; the condition Degraded says why"
+        message = (
+            "nothing more is done until the problem that the condition Degraded names is solved"
+        )
         message += f"; {kept}" if kept else ""
         return Finding(Type.PROGRESSING, "False", Reason.COMPLETE, message)
     return progressing

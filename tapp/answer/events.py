@@ -129,7 +129,8 @@ def _created(plan: Plan) -> Iterator[_News]:
     tapp = plan.world.tapp
     fresh = [case for case in _of(plan, Action.CREATE) if is_fresh(tapp, case.instance.id)]
     for (name, revision), cases in _by_template(fresh).items():
-        note = f"{_ids(cases)} created from template {quoted(name)} (revision {revision})"
+        pods = "pod" if len(cases) == 1 else "pods"
+        note = f"{_ids(cases)}: {pods} created from template {quoted(name)} (revision {revision})"
         yield _News(EventReason.CREATED, Action.CREATE, note, (_generation(plan), name, revision))
 
 
@@ -155,8 +156,8 @@ def _updated(plan: Plan) -> Iterator[_News]:
             run, total = progress.get(name, (0, 1))
             first = cases[0].decision
             note = (
-                f"{_ids(cases)} updated to revision {revision}: {first.message}; "
-                f"{run} of {total} updated before"
+                f"{_ids(cases)} {'is' if len(cases) == 1 else 'are'} being updated to revision "
+                f"{revision}: {first.message}; {run} of {total} instances were up to date before"
             )
             step = STEPS * run // total
             key = (_generation(plan), name, revision, step)
@@ -196,7 +197,7 @@ def _taken(plan: Plan) -> Iterator[_News]:
     ]
     if cases:
         note = (
-            f"{_ids(cases)}: the pod is being deleted by an eviction or a person, not for an "
+            f"{_ids(cases)}: an eviction or a person is deleting the pod, which is not part of an "
             "update; a new pod follows"
         )
         yield _News(EventReason.RECREATED, Action.KEEP, note, _uids(cases), pod=_only_pod(cases))
@@ -229,7 +230,7 @@ def _held(plan: Plan) -> Iterator[_News]:
         if case.instance.id not in before and (pod := case.instance.pod)
     )
     for action, cases in sorted(found.items()):
-        note = f"{_ids(cases)}: a hold prevents {action}: {cases[0].decision.message}"
+        note = f"{_ids(cases)}: {cases[0].decision.message}"
         key = (_generation(plan), action)
         yield _News(EventReason.HELD, Action.KEEP, note, key, pod=_only_pod(cases))
 

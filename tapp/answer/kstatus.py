@@ -50,7 +50,8 @@ def stalled(plan: Plan) -> str:
     return (
         f"the rollout has made no progress since {rollout.since} (spec.progressDeadlineSeconds: "
         f"{limit}): {'; '.join(parts)}. It continues as soon as one of these instances makes "
-        "progress; a changed template is applied at once to instances that are not available"
+        "progress. To repair it, change the template: instances that are not available are updated "
+        "at once"
     )
 
 

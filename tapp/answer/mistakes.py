@@ -75,7 +75,7 @@ def _unused_instances(plan: Plan) -> Finding | None:
     spec = plan.world.tapp.spec
     below = {*map(str, range(spec.replicas))}
     parts = [
-        f"spec.{field} has {_some_keys(beyond)}"
+        f"spec.{field} names {_some_keys(beyond)}"
         for field, keys in (
             ("statuses", spec.statuses),
             ("templates", spec.templates),
@@ -113,8 +113,8 @@ def _unused_values(plan: Plan) -> Finding | None:
     """
     unread = name_list([repr(key) for key in plan.world.templates.unread_values()])
     message = unread and (
-        f"spec.values or spec.defaultValues has {unread}, and no template reads that: look for a "
-        "mistyped key or placeholder"
+        f"no template reads {unread} of spec.values or spec.defaultValues: look for a mistyped key "
+        "there, or for a mistyped placeholder in the template"
     )
     return refused(Type.UNUSED_VALUES, Reason.NOT_READ, message)
 
@@ -131,9 +131,9 @@ def _rolling_template_unused(plan: Plan) -> Finding | None:
         rest += ", and the partition keeps no instance"
     where = f"spec.updateStrategy.template is {quoted(name)}"
     if budgets.rolling_found:
-        message = f"{where}, and no instance uses that template: {rest}"
+        message = f"{where}, and no instance uses that template, so {rest}"
         return refused(Type.ROLLING_TEMPLATE_UNUSED, Reason.UNUSED, message)
-    message = f"{where}, and there is no such template: {rest}"
+    message = f"{where}, and there is no such template: correct the name. Until then, {rest}"
     return refused(Type.ROLLING_TEMPLATE_UNUSED, Reason.NOT_FOUND, message)
 
 
@@ -155,7 +155,8 @@ def _unused_templates(plan: Plan) -> Finding | None:
     if not unused:
         return None
     message = (
-        f"spec.templatePool: no instance uses {name_list(unused)}; remove the unused templates, or "
+        f"spec.templatePool: no instance uses {name_list([quoted(each) for each in unused])}; "
+        "remove the unused templates, or "
         "install the admission policy that removes them"
     )
     return refused(Type.UNUSED_TEMPLATES, Reason.UNUSED, message)

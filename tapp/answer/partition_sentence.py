@@ -3,7 +3,7 @@
 from tapp.plan import Plan
 from tapp.words.groups import grouped
 from tapp.words.quoted import short
-from tapp.words.ranges import instance_list, joined
+from tapp.words.ranges import SHOWN, instance_list
 
 
 def kept_back(plan: Plan) -> str:
@@ -18,7 +18,8 @@ def kept_back(plan: Plan) -> str:
         return ""
     size, meta = plan.world.tapp.spec.update_strategy.partition, plan.world.tapp.metadata
     parts = [f"{instance_list(ids)} at revision {revision}" for revision, ids in at.items()]
+    more = f" and {len(parts) - SHOWN} more revisions" if len(parts) > SHOWN else ""
     return (
-        f"spec.updateStrategy.partition {short(size)} keeps {joined(parts, ' revisions')}; "
+        f"spec.updateStrategy.partition {short(size)} keeps {' and '.join(parts[:SHOWN])}{more}; "
         f"`kubectl tapp advance {meta.name} -n {meta.namespace}` updates them"
     )

@@ -4,14 +4,14 @@ Each situation has one condition, while the situation lasts. `_CHECKS` lists all
 of the conditions. A check returns None if its situation does not exist.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from tapp.answer import mistakes
 from tapp.answer.kstatus import stalled
 from tapp.answer.mistakes import refused
 from tapp.decide.missing import Since, overdue, unseen_claims
 from tapp.decide.overdue import Overdue, claims_sentence, pods_sentence, services_sentence
-from tapp.decide.partition import UNKNOWN
+from tapp.decide.partition import UNKNOWN, revision_phrase
 from tapp.declared.metadata import authors_metadata, edits
 from tapp.plan import Plan
 from tapp.storage.claims import Claims
@@ -77,7 +77,7 @@ def _claims_not_owned(plan: Plan) -> Finding | None:
     message = (
         f"{_since(found)}: the pods use claims that do not belong to this TApp, so the claims are "
         f"neither expanded nor deleted with it: {name_list(names)}. "
-        f"`kubectl tapp adopt {_place(plan)}` adopts them"
+        f"`kubectl tapp adopt {_place(plan)}` adopts the claims that have no owner"
     )
     return refused(Type.CLAIMS_NOT_OWNED, Reason.NOT_OWNED, message)
 
@@ -157,7 +157,9 @@ def _template_not_found(plan: Plan) -> Finding | None:
 def _invalid_budget(plan: Plan) -> Finding | None:
     """Returns the condition about a `maxUnavailable` that is no number or percentage, or None."""
     problems = [b.problem for b in (plan.budgets.force, plan.budgets.rolling) if b.problem]
-    message = "; ".join(problems) + ": no instance with this budget is updated" if problems else ""
+    message = "; ".join(problems)
+    if message:
+        message += "; instances with this budget are not updated until it is corrected"
     return refused(Type.INVALID_BUDGET, Reason.NOT_A_BUDGET, message)
 
 
@@ -169,7 +171,10 @@ def _revisions_not_found(plan: Plan) -> Finding | None:
     missing = plan.partition.missing
     if not missing:
         return None
-    parts = [f"{instance_list(ids)} at {revision}" for revision, ids in sorted(missing.items())]
+    parts = [
+        f"{instance_list(ids)} at {revision_phrase(revision)}"
+        for revision, ids in sorted(missing.items())
+    ]
     message = (
         f"spec.updateStrategy.partition keeps {joined(parts, ' revisions')}, which is not in the "
         "history, so no pod can be created. Lower the partition to create pods from the newest "
@@ -234,8 +239,8 @@ def _claims_not_grown(plan: Plan) -> Finding | None:
 
     shown = sorted(obstacles, key=lambda found: (found.template, found.why, found.has))
     parts = [
-        f"claims {found.template}-{app}-N (N: {id_list(obstacles[found])}) request {found.has} "
-        f"instead of {found.wanted} as in their template: {found.why}{hint(found)}"
+        f"{_claims(f'{found.template}-{app}', obstacles[found])} {found.has} instead of "
+        f"{found.wanted}, which the claim template requests: {found.why}{hint(found)}"
         for found in shown[:SHOWN]
     ]
     if len(shown) > SHOWN:
@@ -244,6 +249,16 @@ def _claims_not_grown(plan: Plan) -> Finding | None:
     if any(found.reason is Reason.NOT_EXPANDABLE for found in shown):
         return refused(Type.CLAIMS_NOT_GROWN, Reason.NOT_EXPANDABLE, message)
     return refused(Type.CLAIMS_NOT_GROWN, Reason.INFEASIBLE, message)
+
+
+def _claims(prefix: str, ids: Collection[int]) -> str:
+    """Returns `claim data-web-3 requests`, or `claims data-web-N (N: 0-2) request`.
+
+    `prefix` is the name of the claims without the number of the instance.
+    """
+    if len(ids) == 1:
+        return f"claim {prefix}-{id_list(ids)} requests"
+    return f"claims {prefix}-N (N: {id_list(ids)}) request"
 
 
 def _services_not_created(plan: Plan) -> Finding | None:
@@ -319,11 +334,9 @@ def _unreadable_pods(plan: Plan) -> Finding | None:
     if not left:
         return None
     first = left[0].pod.unreadable if left[0].pod is not None else ""
-    subject = (
-        "pod of {} cannot be read and is" if len(left) == 1 else "pods of {} cannot be read and are"
-    )
     ids = instance_list([instance.id for instance in left])
-    message = f"the {subject.format(ids)} left unchanged: {first}"
+    what = "the pod, and does not change it" if len(left) == 1 else "the pods, and changes none"
+    message = f"{ids}: the service cannot read {what}: {first}"
     return refused(Type.UNREADABLE_PODS, Reason.UNREADABLE, message)
 
 
@@ -331,7 +344,8 @@ def _foreign_pods(plan: Plan) -> Finding | None:
     """Returns the condition about pods whose name is not the name of an instance, or None."""
     names = name_list([pod.name for pod in plan.world.foreign])
     message = names and (
-        f"pods of this TApp whose name is not the name of an instance are left unchanged: {names}"
+        f"the TApp owns pods whose names are not the names of instances: {names}. The service does "
+        "not change them; delete them, or remove their ownerReferences"
     )
     return refused(Type.FOREIGN_PODS, Reason.NO_INSTANCE, message)
 
@@ -339,7 +353,10 @@ def _foreign_pods(plan: Plan) -> Finding | None:
 def _images_not_pulled(plan: Plan) -> Finding | None:
     """Returns the condition about images that cannot be pulled before updates, or None."""
     failed = joined(plan.findings.pulls.failed)
-    message = failed and f"{failed}: instances keep running until these images can be pulled"
+    message = (
+        failed
+        and f"{failed}. The instances keep running as they are until the new images can be pulled"
+    )
     return refused(Type.IMAGES_NOT_PULLED, Reason.PULL_FAILED, message)
 
 
@@ -389,9 +406,9 @@ def _pod_status_not_written(plan: Plan) -> Finding | None:
     """
     unserved = plan.findings.markers.unserved
     message = (
-        f"{instance_list(unserved)}: the status of the pod is not written, so its readiness gate "
-        "does not change, or it does not leave its lost node; install "
-        "metacontroller/components/pod-status"
+        f"{instance_list(unserved)}: nothing writes the status of the pod, so its readiness gate "
+        "does not change, or it stays on its lost node. Install the component "
+        "metacontroller/components/pod-status, or see why it does not work"
         if unserved
         else ""
     )

@@ -4,7 +4,7 @@ The first rule that applies gives the verdict (docs/design.md, "Verdicts"). The 
 afterwards over all instances whether an update may run in this sync (`stages.py`).
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 from tapp.decide.changes import Adopt, Create, Resize, Update
@@ -63,7 +63,7 @@ def judge(instance: Instance) -> Verdict:
     if pod.unreadable:
         return wait(
             Reason.UNREADABLE_POD,
-            f"its pod cannot be read and is left unchanged: {short(pod.unreadable)}",
+            f"the service cannot read its pod and does not change it: {short(pod.unreadable)}",
         )
     # 5. Completed: replace it, or leave it for a person to look at.
     if pod.phase in COMPLETED:
@@ -81,8 +81,8 @@ def judge(instance: Instance) -> Verdict:
             return attempt.verdict or _recreate(instance, template, way, attempt.obstacle)
         if pod.image_writers and (images := edited_images(pod)):
             message = (
-                f"{images}; the service leaves that image. Write it into the template, or replace "
-                "the pod"
+                f"{images}; the service keeps that image. To use it in new pods as well, write it "
+                "into the template. To go back to the template's image, replace the pod"
             )
             return wait(Reason.IMAGES_EDITED, message)
         return _with_resources(instance, pod, template)
@@ -106,15 +106,20 @@ def _not_wanted(instance: Instance) -> Verdict | None:
     finished and its pod stays for now.
     """
     if not instance.wanted:
-        reason, message = Reason.SCALED_DOWN, "its number is not below spec.replicas"
+        reason, message = (Reason.SCALED_DOWN, "its number is not below spec.replicas")
     elif instance.killed:
-        reason, message = Reason.KILLED, "it is stopped by Killed in spec.statuses"
+        reason, message = Reason.KILLED, "spec.statuses has Killed for it, which stops it"
     elif instance.pod is None or instance.remove_finished:
-        reason, message = Reason.FINISHED, f"it ended as {instance.status} and is not run again"
+        reason, message = (
+            Reason.FINISHED,
+            f"its pod ended as {instance.status}, and it does not run again",
+        )
     else:
         # The pod of a finished instance stays, unless the spec says otherwise (rule 5).
         return None
-    return Verdict(Action.ABSENT if instance.pod is None else Action.DELETE, reason, message)
+    if instance.pod is None:
+        return Verdict(Action.ABSENT, reason, message)
+    return Verdict(Action.DELETE, reason, f"{message}; its pod is deleted")
 
 
 def _missing(instance: Instance) -> Verdict:
@@ -142,9 +147,9 @@ def _completed(instance: Instance, pod: Pod) -> Verdict:
     """
     template = instance.template
     if instance.finished:
-        return wait(Reason.FINISHED, f"it ended as {instance.status} and is kept")
+        return wait(Reason.FINISHED, f"its pod ended as {instance.status} and stays")
     if instance.leaving:
-        message = "it was stopped and starts again with a new pod"
+        message = "it was stopped, and starts again with a new pod"
         return Verdict(Action.DELETE, Reason.KILLED, message)
     if template is None:
         return _decided(instance)
@@ -159,7 +164,7 @@ def _completed(instance: Instance, pod: Pod) -> Verdict:
     else:
         reason, why = Reason.COMPLETED, f"has {pod.phase.lower()}"
     if instance.never_migrate:
-        message = f"its pod {why}; spec.neverMigrate keeps it from being replaced"
+        message = f"its pod {why}, and is not replaced, because spec.neverMigrate is true"
         return wait(Reason.NEVER_MIGRATE, message)
     if instance.pace is not None and not instance.pace.is_due:
         failures = instance.pace.failures
@@ -167,12 +172,22 @@ def _completed(instance: Instance, pod: Pod) -> Verdict:
         when = written(instance.pace.due + 1)  # `written` drops the fraction of the second
         message = f"its pod {why} soon after its creation{times}; the next pod is created"
         return wait(Reason.BACK_OFF, f"{message} at {when}")
-    return Verdict(Action.DELETE, reason, f"its pod {why} and is replaced")
+    return Verdict(Action.DELETE, reason, f"its pod {why}, and is replaced")
 
 
 def _names(containers: Iterable[str]) -> str:
     """Returns names of containers as one text for a message, cut if it is long."""
     return short(name_list([*containers]))
+
+
+def _containers(containers: Collection[str]) -> str:
+    """Returns `container web`, or `containers web, log`, for a message."""
+    return f"container{'s'[: len(containers) != 1]} {_names(containers)}"
+
+
+def _images(containers: Collection[str]) -> str:
+    """Returns `the image of container web`, or `the images of containers web, log`."""
+    return f"the image{'s'[: len(containers) != 1]} of {_containers(containers)}"
 
 
 def _recreate(instance: Instance, template: Template, reason: Reason, message: str) -> Verdict:
@@ -182,6 +197,8 @@ def _recreate(instance: Instance, template: Template, reason: Reason, message: s
     """
     if obstacle := template.obstacle or instance.no_new_pod:
         return wait(Reason.BLOCKED, obstacle)
+    if reason is Reason.NOT_IN_PLACE:
+        message = f"its pod is replaced, because an update in place is not possible: {message}"
     return Verdict(Action.RECREATE, reason, message)
 
 
@@ -211,7 +228,9 @@ def _resizing(state: Resizing) -> Verdict:
     """
     quote = f": {state.message}" if state.message else ""
     if state.pending == RESIZE_DEFERRED:
-        message = f"its node has no room now for the resources of its template{quote}"
+        message = (
+            f"its node has no room for the resources of its template, so the resize waits{quote}"
+        )
         return wait(Reason.RESIZE_DEFERRED, message)
     message = f"the kubelet is resizing its containers to the resources of the template{quote}"
     return wait(Reason.RESIZING, message)
@@ -229,12 +248,13 @@ def _resize(instance: Instance, pod: Pod, template: Template) -> Attempt:
         return _NOTHING
     if obstacle := obstacle_to_resize(pod, wanted):
         return Attempt(obstacle=obstacle)
-    names = _names(wanted.resources)
+    names = _containers(wanted.resources)
     message = f"template {quoted(template.name)} changes resources of {names} in place"
     if wanted.restarts:
-        message += f"; by its resizePolicy it restarts {_names(wanted.restarts)}"
+        message += f"; the resizePolicy restarts {_containers(wanted.restarts)}"
     if rereads := (instance.comparison or NOT_COMPARED).rereads:
-        message += f"; then {_names(rereads)} restarts, to read its new resources"
+        restarts = "restarts" if len(rereads) == 1 else "restart"
+        message += f"; then {_containers(rereads)} {restarts}, to read the new resources"
     change = Resize(pod, template, wanted.resources)
     return Attempt(Verdict(Action.UPDATE, Reason.TEMPLATE_CHANGED, message, change))
 
@@ -256,7 +276,9 @@ def _of_another(instance: Instance, pod: Pod, template: Template) -> Attempt:
         and describes(template.labels, manifest.labels)
         and describes(template.annotations, manifest.annotations)
     ):
-        message = "another controller created its pod, and the template fits the pod"
+        message = (
+            "another controller created its pod, which matches the template: its labels are added"
+        )
         return Attempt(Verdict(Action.ADOPT, Reason.ADOPTED, message, Adopt(pod, template)))
     if instance.kept:
         message = "another controller created its pod, and the partition keeps the pod as it is"
@@ -277,7 +299,8 @@ def _different(instance: Instance, pod: Pod, template: Template) -> Verdict:
             return attempt.verdict
         in_place = not attempt.obstacle
     elif instance.comparison is not None and instance.comparison.same:
-        message = f"template {quoted(template.name)} describes the same pod in another form"
+        message = f"template {quoted(template.name)} describes the same pod in another form, so "
+        message += "only labels of the pod change"
         return Verdict(Action.ADOPT, Reason.SAME_MEANING, message, Adopt(pod, template))
     else:
         more = _beyond_metadata(instance, spec, template)
@@ -302,7 +325,9 @@ def _different(instance: Instance, pod: Pod, template: Template) -> Verdict:
         return attempt.verdict
     if attempt.obstacle:
         return _recreate(instance, template, Reason.NOT_IN_PLACE, attempt.obstacle)
-    message = f"template {quoted(template.name)} differs from its pod in {more}"
+    message = (
+        f"template {quoted(template.name)} differs from its pod in {more}, so the pod is replaced"
+    )
     return _recreate(instance, template, Reason.TEMPLATE_CHANGED, message)
 
 
@@ -315,7 +340,8 @@ def _resize_alone(instance: Instance, pod: Pod, template: Template) -> Attempt:
     """
     images = changed_images(pod.spec, template)
     if images and instance.resize is not None:
-        why = f"the images of {_names(images)} change as well, which a resize cannot do"
+        verb = "changes" if len(images) == 1 else "change"
+        why = f"{_images(images)} {verb} as well, which a resize cannot do"
         return Attempt(obstacle=why)
     return _resize(instance, pod, template)
 
@@ -379,9 +405,9 @@ def _in_place(instance: Instance, pod: Pod, template: Template) -> Attempt:
     if restart.delay:
         return Attempt(wait(Reason.RESTART_WAITS, f"its restart in place waits: {restart.delay}"))
     if restart.obstacle:
-        return Attempt(obstacle=f"it cannot restart in place: {restart.obstacle}")
-    parts = [f"changes images of {_names(images)}"] if images else []
-    parts += [f"restarts {_names(restarts)}"] if restarts else []
+        return Attempt(obstacle=restart.obstacle)
+    parts = [f"changes {_images(images)}"] if images else []
+    parts += [f"restarts {_containers(restarts)}"] if restarts else []
     change = Update(pod, template, {**images, **restart.images}, tuple(restarts))
     if instance.updated:
         message = f"annotation {RESTART_INSTANCE} of its pod {parts[0]} in place"

@@ -168,7 +168,7 @@ class KeptInstances:
         service = recorded.service_name
         service = self._service_of_pods(revision) if service is None else service
         if service not in {None, self._now.service_name}:
-            parts.append(f"in Service {short(service)}" if service else "in no Service")
+            parts.append(f"in Service {short(service)}" if service else "without a Service")
         return _Revision(templates, ", ".join(parts), service)
 
     def _service_of_pods(self, revision: str) -> str | None:

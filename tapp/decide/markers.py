@@ -27,6 +27,7 @@ from tapp.pod import gate
 from tapp.pod.lost import Nodes, limit_of, lost_in, nodes_of
 from tapp.pod.pod import Pod
 from tapp.pod.trouble import TROUBLE_AFTER
+from tapp.words.quoted import short
 from tapp.words.reasons import Reason
 from tapp.words.times import UNKNOWN, noted_since, written
 from tapp.world import Options
@@ -161,7 +162,7 @@ class _Marking:
             return None  # without a time in the pod, nothing tells when its node will be lost
         # The API server would keep a deleted pod, because no kubelet could confirm its end.
         when = f", and counts as lost at {written(since + self.limit)}" if left else ""
-        message = f"{decision.message}; its node has stopped reporting{when}"
+        message = f"{decision.message}; node {short(pod.node)} has stopped reporting{when}"
         return self._step(pod, Reason.NODE_SILENT, message)
 
     def _mark_lost(self, instance: Instance, pod: Pod, since: float) -> Verdict:
@@ -179,7 +180,8 @@ class _Marking:
             else:
                 self.found.waits.append(overdue + gate.SECOND)
         message = (
-            f"its node has not reported since {when} and counts as lost: it starts on another node"
+            f"node {short(pod.node)} has not reported since {when} and counts as lost, so the "
+            "instance starts on another node"
         )
         return self._step(pod, Reason.NODE_LOST, message, lost=when)
 
@@ -207,7 +209,9 @@ class _Marking:
             self._note_unserved(instance)
         revision = change.template.revision
         drain = Drain(revision, is_restart=revision == pod.spec.template_hash).encode()
-        message = f"its pod leaves its Services for {self.grace} s, then {decision.message}"
+        message = (
+            f"its pod leaves its Services {self.grace} s before its update: {decision.message}"
+        )
         # A drain that has begun goes on, also for another template: the pod is out already.
         drain = pod.spec.drain if pod.spec.drains else drain
         return self._step(pod, Reason.DRAINING, message, drain=drain)

@@ -23,7 +23,7 @@ from tapp.pod.trouble import TROUBLE_AFTER
 from tapp.pod.waiting import Trouble
 from tapp.words.groups import grouped
 from tapp.words.quoted import short
-from tapp.words.ranges import SHOWN, joined, name_list
+from tapp.words.ranges import SHOWN, name_list
 from tapp.words.times import UNKNOWN, seconds
 
 _PROTECTED = "kubernetes.io/pvc-protection"  # The finalizer of a claim that a pod still uses
@@ -171,15 +171,16 @@ def _why_pods(many: Sequence[Kept], namespace: str) -> str:
     if first.silent:
         why = (
             f"node {node} has stopped reporting. The pod ends when the node reports again. If "
-            f"the machine is off, `kubectl taint node {node} {_OUT_OF_SERVICE}` ends the pod; if "
-            f"it is gone for good, `kubectl delete node {node}` does"
+            f"the machine is off, end the pod with `kubectl taint node {node} {_OUT_OF_SERVICE}`. "
+            f"If the machine is gone for good, end the pod with `kubectl delete node {node}`"
         )
     else:
         why = (
             f"the kubelet of node {node} has not reported the end of the pod: see "
             f"`kubectl describe node {node}` and the kubelet's log. If the node is gone for good, "
-            f"`kubectl delete node {node}`. If the containers have certainly stopped, "
-            f"`kubectl delete pod {first.name} -n {namespace} --grace-period=0 --force`"
+            f"end the pod with `kubectl delete node {node}`. If the containers have certainly "
+            f"stopped, end the pod with `kubectl delete pod {first.name} -n {namespace} "
+            "--grace-period=0 --force`"
         )
     return f"{why}. Besides, {finalizers}" if finalizers else why
 
@@ -289,4 +290,5 @@ def _sentences(
         times = sorted(one.gone_by for one in many if seconds(one.gone_by) != UNKNOWN)
         since = f" and should have gone by {times[0]}" if times else ""
         parts.append(f"{subject} being deleted{since}: {why(many)}")
-    return joined(parts, f" groups of {kind}s")
+    more = f". And {len(parts) - SHOWN} more groups of {kind}s" if len(parts) > SHOWN else ""
+    return ". Also, ".join(parts[:SHOWN]) + more

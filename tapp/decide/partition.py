@@ -32,6 +32,11 @@ UNKNOWN = "unknown"
 """The note for a pod whose revision is not known: it is unreadable, or of another controller."""
 
 
+def revision_phrase(revision: str) -> str:
+    """Returns `revision REVISION` for a message, or a phrase for `UNKNOWN`."""
+    return "an unknown revision" if revision == UNKNOWN else f"revision {revision}"
+
+
 @dataclass(frozen=True)
 class Partition:
     """The instances that a partition keeps at an older revision, and these revisions."""

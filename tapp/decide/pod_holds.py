@@ -28,6 +28,12 @@ PENDING_ACTIONS = {
     Action.DELETE: PendingAction.DELETE,
 }
 """Action of a verdict -> the pending action that is written to a pod on hold."""
+_NAMES = {
+    PendingAction.UPDATE: "update",
+    PendingAction.RECREATE: "replacement",
+    PendingAction.DELETE: "deletion",
+}
+"""Pending action -> its name in a message."""
 
 
 @dataclass(frozen=True)
@@ -118,8 +124,9 @@ def apply_pod_holds(
             continue
         result.requests[pod.name] = request
         if request.held:
-            since = f"pending since {request.since}" if request.since else "pending"
-            text = f"{sentence(pod, request)}; {since}: {verdict.message}"
+            since = f" since {request.since}" if request.since else ""
+            what = f"the {_NAMES[action]} is pending{since}"
+            text = f"{sentence(pod, request)}; {what}: {verdict.message}"
             result.delays[case.instance.id] = wait(Reason.HELD, text)
             if request.ends < inf:
                 result.waits.append(request.ends - now)
@@ -147,7 +154,7 @@ def _labelled_later(case: Case) -> Case:
         return case
     if not pod.spec.hold.prevents(PendingAction.UPDATE):
         return case
-    message = f"{verdict.message}; its labels change when the hold ends"
+    message = f"{verdict.message} when the hold ends"
     return Case(case.instance, wait(Reason.UP_TO_DATE, message))
 
 
@@ -169,7 +176,10 @@ def carried_markers(pod: Pod) -> HoldMarkers:
 
 def sentence(pod: Pod, request: HoldRequest) -> str:
     """Returns a clause that a pod is on hold, with the reason and the end of the time limit."""
-    until = "" if request.ends == inf else f", until {written(request.ends)} at the latest"
+    until = "" if request.ends == inf else f" until {written(request.ends)} at the latest"
     if not request.since:
-        until = ", and is not told the pending action, because it cannot be read"
-    return f"its pod is on hold ({quoted((pod.spec.hold or NO_HOLD).reason)}){until}"
+        until = (
+            ", and the service cannot write the pending action to the pod, because it cannot read "
+            "the pod"
+        )
+    return f"its pod is on hold (reason: {quoted((pod.spec.hold or NO_HOLD).reason)}){until}"

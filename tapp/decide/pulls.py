@@ -253,11 +253,12 @@ class _Pulling:
         own = pod is not None and self._has_own_trouble(puller, pod)
         refused = "" if pod is None else image_problem(pod)
         if refused and not own:
-            sentence = f"node {short(puller.node)}: {refused}"
+            sentence = f"node {short(puller.node)} cannot pull an image: {refused}"
             self.found.failed.append(sentence)
             self._keep(puller, pod)
             return wait(
-                Reason.PULL_FAILED, f"{sentence}; no container is stopped until the image is there"
+                Reason.PULL_FAILED,
+                f"{sentence}. The instance keeps running as it is until the image can be pulled",
             )
         return self._patience(puller, pod, own=own)
 
@@ -339,7 +340,7 @@ class _Pulling:
 
         An existing pod stays for users to see. `pod` is None if the pod does not exist.
         """
-        why = "it was requested and does not exist; the Events of the TApp say why"
+        why = "it was requested and does not exist; the Events of the TApp show why"
         if pod is not None:
             self.found.keep.append(pod)
             self.count -= 1

@@ -50,7 +50,7 @@ def portion(value: int | str, of: int, least: int) -> int:
             return value
     elif (share := percent(value)) is not None and least <= share <= FULL:
         return ceil(of * share / FULL)
-    what = f"a number from {least} nor a percentage from {least}% to 100%"
+    what = f"a whole number of at least {least} nor a percentage from {least}% to 100%"
     raise ValueError(f"{quoted(value)} is neither {what}")
 
 
@@ -173,8 +173,8 @@ def priorities(instance: Instance) -> list[str]:
 
 
 _SILENT = (
-    "its node has stopped reporting; its pod may still be serving, so it is not updated until the "
-    "node reports again"
+    "its node has stopped reporting, and its pod may still serve requests; the update waits until "
+    "the node reports again"
 )
 
 
@@ -207,7 +207,7 @@ def spend(
     ):
         limit = budgets.limit_of(instance, rolling_name)
         delay = (
-            wait(Reason.PAUSED, "its update is paused (spec.updateStrategy.paused)")
+            wait(Reason.PAUSED, "the update is paused (spec.updateStrategy.paused is true)")
             if strategy.paused
             else _delay(instance.id, available, serving, limit)
         )
@@ -218,19 +218,22 @@ def spend(
         if delay.reason is Reason.WAITING_FOR_BUDGET:
             waiting.setdefault(delay.message, []).append(instance.id)
     if waiting:
-        used_up = _used_up([id for id in should_run if id not in available])
+        waits = _waits_for([id for id in should_run if id not in available])
         for text, ids in waiting.items():
-            message = wait(Reason.WAITING_FOR_BUDGET, f"{text} {used_up}")
+            message = wait(Reason.WAITING_FOR_BUDGET, f"{waits}, because {text}")
             delays |= dict.fromkeys(ids, message)
     return delays
 
 
-def _used_up(users: Collection[int]) -> str:
-    """Returns the end of a message: the instances that use up a budget.
+def _waits_for(users: Collection[int]) -> str:
+    """Returns the beginning of a message: an update waits for the instances that use up a budget.
 
     `users` are the unavailable instances after all updates of this sync were chosen.
     """
-    return f"is used up by {instance_list(users)} (not available or being updated)"
+    return f"the update waits for {instance_list(users)} to become available"
+
+
+_UNSETTLED = "the update waits, because updates of the previous spec may still be in progress"
 
 
 def _delay(instance: int, available: set[int], serving: Serving, limit: Budget) -> Verdict | None:
@@ -252,11 +255,11 @@ def _delay(instance: int, available: set[int], serving: Serving, limit: Budget) 
     if state is None:
         return None
     if serving.unsettled:
-        return wait(Reason.SPEC_JUST_CHANGED, "updates of the previous spec may still be under way")
+        return wait(Reason.SPEC_JUST_CHANGED, _UNSETTLED)
     others = len(available) - (instance in available)
     if others >= limit.least:
         return None
     of = limit.should_run
-    share = f"{limit.value} ({of - limit.least} of {of})"
-    share = share if isinstance(limit.value, str) else f"{limit.value} of {of}"
-    return wait(Reason.WAITING_FOR_BUDGET, f"{limit.name} {share}")
+    share = f"{limit.value} ({of - limit.least} of {of} instances)"
+    share = share if isinstance(limit.value, str) else f"{limit.value} of {of} instances"
+    return wait(Reason.WAITING_FOR_BUDGET, f"{limit.name} allows {share} to be unavailable")

@@ -242,13 +242,14 @@ def _state_of(
     if pod.terminating:
         return "its pod is ending", _known(pod.ending_since)
     if names := instance.update.unfinished:
-        return f"its update in place is in progress: container {name_list([*names])}", None
+        those = f"container{'s'[: len(names) != 1]} {name_list([*names])}"
+        return f"its update in place waits for {those} to start again", None
     if trouble.waiting:
         return trouble.waiting, None
     if not pod.node:
         return _wait_for_node(pod), _known(seconds(pod.created))
     if state is ServingState.DELETION_UNCONFIRMED:
-        return "its pod may be terminating: the service has just requested its deletion", None
+        return "its pod may be ending already: the service has just requested its deletion", None
     if pod.phase != "Running":
         return f"its pod is {pod.phase.lower()}", _known(seconds(pod.created))
     if instance.silent_since is not None:
@@ -257,7 +258,7 @@ def _state_of(
     if pod.ready is not True:
         return "its pod is not Ready", _known(seconds(pod.ready_since))
     sentence = (
-        "its pod is Ready, but not yet for minReadySeconds (or for one more run of its probe)"
+        "its pod is Ready, but not yet for spec.minReadySeconds, or for one more run of its probe"
     )
     return sentence, _known(seconds(pod.ready_since))
 

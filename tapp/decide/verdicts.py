@@ -61,4 +61,4 @@ def no_template(reason: Reason, message: str, *, has_pod: bool) -> Verdict:
     return Verdict(Action.KEEP if has_pod else Action.ABSENT, reason, message)
 
 
-UP_TO_DATE = wait(Reason.UP_TO_DATE, "runs its template")
+UP_TO_DATE = wait(Reason.UP_TO_DATE, "its pod matches its template")

@@ -32,10 +32,10 @@ def filling_problem(total: int, instances: int, most_of_it: str = "") -> str:
     if total <= MOST_FILLED_IN:
         return ""
     return (
-        f"filled in for all instances, it counts as {total:,} bytes{most_of_it} (its length and "
-        f"{PLACEHOLDER_BYTES} for each placeholder, for {instances} instances), and a sync fills "
-        f"in at most {MOST_FILLED_IN:,}: move text into a ConfigMap, use fewer placeholders, or "
-        "run fewer instances"
+        f"its placeholders make {total:,} bytes of text for {instances} instances{most_of_it} (the "
+        f"length, and {PLACEHOLDER_BYTES} for each placeholder), and the service fills in at most "
+        f"{MOST_FILLED_IN:,}: move text into a ConfigMap, use fewer placeholders, or run fewer "
+        "instances"
     )
 
 

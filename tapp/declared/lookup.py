@@ -297,10 +297,10 @@ def resolve_templates(
 
 def _not_in_spec(name: str) -> Unresolved:
     """Returns the result for a template that the spec does not have, with a message."""
-    other = "set as spec.template" if name == DEFAULT_TEMPLATE else "'default'"
-    return Unresolved(
-        name, f"template {quoted(name, ONCE)} is neither in spec.templatePool nor {other}"
-    )
+    where = "in spec.templatePool"
+    if name == DEFAULT_TEMPLATE:
+        where = "in spec.templatePool, and spec.template is not set"
+    return Unresolved(name, f"there is no template {quoted(name, ONCE)} {where}")
 
 
 def _name_of(spec: TAppSpec, id: str) -> str:

@@ -183,7 +183,10 @@ class Slots:
             UnfilledError: if a field does not accept its text, or the texts are too long.
         """
         if sum([count * len(own[name]) for name, count in self.counts.items()]) > MOST:
-            raise UnfilledError(f"its placeholders are filled in with more than {MOST} characters")
+            raise UnfilledError(
+                f"its placeholders are filled in with more than {MOST} characters; use shorter "
+                "texts"
+            )
         return _filled(body, self.tree, own)
 
 

@@ -187,7 +187,7 @@ def _written(resources: Storage | None) -> str:
     return "" if size is None else str(size)
 
 
-_GIVE_UP = "set the template back, or move the data to new claims"
+_GIVE_UP = "set the size in the claim template back, or move the data to new claims"
 
 
 def _class_of(claim: ClaimObject, spec: ClaimSpec) -> str:
@@ -222,8 +222,8 @@ def _class_obstacle(name: str, classes: Mapping[str, bool] | None) -> str:
     if classes[name]:
         return ""
     return (
-        f"StorageClass {quoted(name)} does not allow it; set allowVolumeExpansion: true there if "
-        f"its driver can expand volumes, or {_GIVE_UP}"
+        f"StorageClass {quoted(name)} does not let volumes grow; set allowVolumeExpansion: true in "
+        f"it if its driver can expand volumes, or {_GIVE_UP}"
     )
 
 

@@ -11,9 +11,9 @@ from tapp.words.conditions import Type
 from tapp.words.reasons import Reason, Standing
 from tapp.words.remedies import NOTHING, WAIT, Advice
 
-_UNDO = "Go back to the revision before with {rollback}."
-_WHY = "See what is wrong with each instance: {why}."
-_IMAGE = "Set another image with {image}: the service updates broken instances at once."
+_UNDO = "To undo the change, go back to the previous revision: {rollback}."
+_WHY = "To see what is wrong with each instance: {why}."
+_IMAGE = "To set another image: {image}. The service then updates broken instances at once."
 
 _OF_PROGRESS: Final = (
     Advice(
@@ -22,7 +22,7 @@ _OF_PROGRESS: Final = (
     Advice(
         Reason.TOO_FEW, (Type.AVAILABLE,),
         "fewer instances are available than the rolling budget demands",
-        "See why pods are not Ready: {why}. While the first pods start, wait.",
+        "While the first pods start, wait. To see why pods are not Ready: {why}.",
     ),
     Advice(Reason.CREATING, (Type.PROGRESSING,), "pods are being created", WAIT),
     Advice(Reason.UPDATING, (Type.PROGRESSING,), "instances are being updated", WAIT),
@@ -39,14 +39,15 @@ _OF_PROGRESS: Final = (
     Advice(
         Reason.WAITING_FOR_BUDGET, (Type.PROGRESSING,),
         "as many instances are unavailable as `maxUnavailable` allows; the message names them",
-        f"Repair the unavailable instances, or wait for them. {_WHY} Raise "
-        "`spec.updateStrategy.maxUnavailable` with {budget}.",
+        "Wait until the unavailable instances are available, or repair them. "
+        f"{_WHY} To update more instances at a time, raise `spec.updateStrategy.maxUnavailable`: "
+        "{budget}.",
     ),
     Advice(
         Reason.WAITING_FOR_ORDER, (Type.PROGRESSING,),
         "instances wait for an instance that [comes first](order.md#one-after-another), such as "
         "one with a lower number under `podManagementPolicy: OrderedReady`",
-        f"Repair the instance that comes first. {_WHY}",
+        f"Wait until the instance that comes first is available, or repair it. {_WHY}",
     ),
     Advice(
         Reason.WAITING_FOR_INSTANCES, (Type.PROGRESSING,),
@@ -58,20 +59,21 @@ _OF_PROGRESS: Final = (
         Reason.HELD, (Type.PROGRESSING,),
         "only [pods on hold](hold.md) are left: they have the annotation "
         "`apps.tkestack.io/hold`",
-        "Wait for the program that has set the holds, or remove them with {release}. See their "
-        "reasons: {why}.",
+        "Wait until the program that set the holds removes them. To remove them yourself: "
+        "{release}. To see their reasons: {why}.",
     ),
     Advice(
         Reason.PAUSED, (Type.PROGRESSING,),
         "`spec.updateStrategy.paused` is true, and instances wait for updates",
-        "Resume updates with {resume}.",
+        "To resume the updates: {resume}.",
     ),
     Advice(
         Reason.PROGRESS_DEADLINE_EXCEEDED, (Type.PROGRESSING, Type.STALLED),
         "a rollout has made no progress for "
         "[`spec.progressDeadlineSeconds`](progress.md#the-deadline); the message says what it "
         "waits for. The rollout continues by itself as soon as it can",
-        f"{_UNDO} {_IMAGE} Or change `spec.progressDeadlineSeconds` (0: no deadline).",
+        f"{_UNDO} {_IMAGE} If the rollout only needs more time, raise "
+        "`spec.progressDeadlineSeconds` (0: no deadline).",
     ),
     Advice(
         Reason.STUCK, (Type.PROGRESSING,), "nothing can be done",
@@ -82,7 +84,7 @@ _OF_PROGRESS: Final = (
         Reason.NODES_SILENT, (Type.DEGRADED,),
         "the TApp is being deleted, and the nodes of these pods have stopped reporting. The pods "
         "go when their nodes report again or are [lost](lost-nodes.md)",
-        "Bring the nodes back, or delete the Node objects of machines that are gone.",
+        "Bring the nodes back. If a machine is gone for good, delete its Node object.",
     ),
     Advice(
         Reason.AS_SPECIFIED, (Type.READY,),
@@ -95,7 +97,7 @@ _OF_PROGRESS: Final = (
         "Ready is True: a rollout has reached [the partition](partition.md) "
         "`spec.updateStrategy.partition`. The message names the instances that keep an older "
         "revision",
-        "Continue the rollout with {advance}. If the new revision is bad, go back with {rollback}.",
+        "To continue the rollout: {advance}. If the new revision is bad, go back: {rollback}.",
     ),
     Advice(Reason.AS_EXPECTED, (Type.DEGRADED,), "nothing is refused or broken", NOTHING),
     Advice(
@@ -112,52 +114,57 @@ _REFUSED: Final = (
         Reason.MISSING, (Type.PODS_NOT_CREATED,),
         "pods that were requested 30 or more seconds ago do not exist: the API server refuses "
         "them, or a pod of that name belongs to another owner",
-        "Read the API server's words in the Events: {describe}. If there is no Event, see "
-        '"[Lost ownership](#lost-ownership)" in Troubleshooting.',
+        "The Events show the API server's error: {describe}. If there is no Event, pods of these "
+        'names have another owner: see "[Lost ownership](#lost-ownership)" in Troubleshooting.',
     ),
     Advice(
         Reason.OVERDUE, (Type.PODS_NOT_DELETED,),
         "a pod still exists 30 s after the end of its grace period, or its node has stopped "
         "reporting: [deletions that do not end](#deletions-that-do-not-end)",
-        "Run the commands that the message names for the node or the finalizers.",
+        "Run the command that the message of the condition names for the node or the finalizer.",
     ),
     Advice(
         Reason.OVERDUE, (Type.CLAIMS_NOT_DELETED,),
         "a claim still exists 30 s after its deletion: a finalizer keeps it, or a running pod uses "
         "it. In the second case **its data go with that pod**",
-        "Save the data, or replace the pod with {restart}. Remove the finalizer if its controller "
-        "is gone.",
+        "If a pod still uses the claim, save the data first, because the data go with the pod. "
+        "Then replace the pod: {restart}. If a finalizer keeps the claim, see the log of its "
+        "controller. If the controller is gone, remove its finalizer with the command in the "
+        "message.",
     ),
     Advice(
         Reason.OVERDUE, (Type.SERVICES_NOT_DELETED,),
         "a Service still exists 30 s after its deletion: a finalizer keeps it",
-        "See the log of the finalizer's controller.",
+        "See the log of the finalizer's controller. If the controller is gone, remove its "
+        "finalizer with the command in the message.",
     ),
     Advice(
         Reason.UNRESOLVED, (Type.TEMPLATE_NOT_FOUND,),
         "a template does not exist, or no pod can be made from it. Instances keep their pods; "
         "missing pods are not created",
-        "Correct the template's name, or put the template back into `spec.templatePool`.",
+        "Correct the template's name in `spec.templates`, or put the template back into "
+        "`spec.templatePool`.",
     ),
     Advice(
         Reason.NOT_A_BUDGET, (Type.INVALID_BUDGET,),
         "`maxUnavailable` is neither a number of at least 1 nor a percentage from 1% to 100%. The "
         "instances that it applies to are not updated",
-        "Correct `maxUnavailable` with {budget}.",
+        "Correct `maxUnavailable`, which the message quotes: {budget}.",
     ),
     Advice(
         Reason.NOT_A_PARTITION, (Type.INVALID_PARTITION,),
         "`updateStrategy.partition` is neither a number of at least 0 nor a percentage, so no "
         "instance of the rolling template is updated. Or `updateStrategy.template` does not exist "
         "and there is a partition, so no instance at all is updated",
-        "Correct the partition or the template's name. Remove the partition with {advance}.",
+        "Correct `spec.updateStrategy.partition` or `spec.updateStrategy.template`. To remove the "
+        "partition: {advance}.",
     ),
     Advice(
         Reason.NOT_RECORDED, (Type.REVISIONS_NOT_FOUND,),
         "instances without a pod are [kept](partition.md) at a revision that the "
         "history no longer has. They wait",
-        "Lower the partition with {advance}, so that they get the newest template. Go back to "
-        "their revision with {rollback}. Or put the ControllerRevision back.",
+        "To give the instances the newest template, lower the partition: {advance}. To go back to "
+        "an earlier revision: {rollback}. Or restore the ControllerRevision from a backup.",
     ),
     Advice(
         Reason.BLOCKED, (Type.CREATION_BLOCKED,),
@@ -167,8 +174,8 @@ _REFUSED: Final = (
         "or one variable stands in `env` twice, and cannot be merged; or something is "
         "[beyond a limit](invalid-templates.md) of the API server, or "
         "an image is no reference. No pod is deleted, and none is updated",
-        "Correct the name, value, volume or mount that the message quotes, or set the missing "
-        "value. Correct an image with {image}. Wait if the message names a claim.",
+        "If the message names a claim, wait until the claim is gone. Otherwise correct the field "
+        "that the message quotes. To correct an image: {image}.",
     ),
     Advice(
         Reason.NOT_MERGEABLE, (Type.DUPLICATE_MERGE_KEYS,),
@@ -182,7 +189,7 @@ _REFUSED: Final = (
         "pods use claims that do not belong to this TApp: the claims do not grow, and "
         "`whenDeleted: Delete` does not delete them",
         'See "[Lost ownership](#lost-ownership)" in Troubleshooting. '
-        "Adopt claims without an owner with {adopt}.",
+        "To adopt claims without an owner: {adopt}.",
     ),
     Advice(
         Reason.NOT_EXPANDABLE, (Type.CLAIMS_NOT_GROWN,),
@@ -207,8 +214,8 @@ _REFUSED: Final = (
         Reason.NO_SERVICE, (Type.SERVICES_NOT_CREATED,),
         "a Service has not been as requested for 30 seconds; or a Service of that name has another "
         "owner; or `serviceTemplate` [makes no Service](service-each.md)",
-        "Read the message and the Events of the TApp: {describe}. Delete a Service that is in the "
-        "way.",
+        "The message or the Events show the cause: {describe}. If another Service has the name, "
+        "delete that Service.",
     ),
     Advice(
         Reason.NOT_REGISTERED, (Type.DISRUPTION_BUDGET_NOT_APPLIED,),
@@ -234,21 +241,22 @@ _REFUSED: Final = (
         "a user or a program has set another image in a pod (`kubectl set image pod/...`). The "
         "image stays until the template changes for that container. Not detected in "
         "[lean pods](sizing.md#leaner-pods)",
-        "Write the image into the template with {image}, or replace the pod with {restart}.",
+        "To keep the image, write it into the template: {image}. To return to the template's "
+        "image, replace the pod: {restart}.",
     ),
     Advice(
         Reason.EDITED, (Type.METADATA_EDITED,),
         "a user or a program has changed or removed a label or an annotation of a pod that its "
         "template has. [The pod keeps it](in-place.md) until its value in the template "
         "changes. The TApp is not Degraded",
-        "Nothing, if a program intends it. Otherwise write the value back, or replace the pod with "
+        "Nothing, if a program intends it. Otherwise write the value back, or replace the pod: "
         "{restart}.",
     ),
     Advice(
         Reason.UNREADABLE, (Type.UNREADABLE_PODS,),
         "the service cannot read a pod, because a field has an unexpected type. The service does "
         "not change the pod",
-        "Read the message. Delete the pod if it cannot be repaired.",
+        "Repair the field of the pod that the message names, or delete the pod.",
     ),
     Advice(
         Reason.NO_INSTANCE, (Type.FOREIGN_PODS,),
@@ -260,15 +268,16 @@ _REFUSED: Final = (
         Reason.PULL_FAILED, (Type.IMAGES_NOT_PULLED,),
         "with [`prePull`](in-place.md#pull-the-image-first): a node cannot pull an image; the "
         "message quotes the registry",
-        f"Correct the image with {{image}}, or give the template the pull secret. {_UNDO}",
+        "To correct the image: {image}. If the registry denies access, add the pull secret to the "
+        f"template. {_UNDO}",
     ),
     Advice(
         Reason.NO_PULLER, (Type.PULLERS_NOT_RUN,),
         "with `prePull`: the pod that is to pull images does not run. Image volumes are not "
         "supported, or the pod is refused, or `TAPP_PULLER_IMAGE` cannot be pulled or has no "
         "numeric user. For an hour, updates continue without pulling first",
-        "See that pod, or the Events of the TApp: {describe}. When it is repaired, remove "
-        "`prePull` and set it again.",
+        "See the Events of the pod that the message names, or those of the TApp: {describe}. After "
+        "the repair, remove `prePull` and set it again.",
     ),
     Advice(
         Reason.RESIZE_DEFERRED, (Type.PODS_NOT_RESIZED,),
@@ -286,12 +295,12 @@ _REFUSED: Final = (
         Reason.NO_CONTAINER, (Type.UNKNOWN_CONTAINERS,),
         "an annotation `apps.tkestack.io/restart-in-place.CONTAINER` names no container, or a "
         "plain init container",
-        "Correct or remove the annotation.",
+        "Correct the annotation, or remove it.",
     ),
     Advice(
         Reason.NOT_A_NUMBER, (Type.UNKNOWN_INSTANCES,),
         "a key of `templates`, `statuses` or `values` is not an instance number",
-        "Correct the key.",
+        "Correct the key that the message quotes.",
     ),
     Advice(
         Reason.NOT_KILLED, (Type.UNKNOWN_STATUSES,),
@@ -334,7 +343,8 @@ _REFUSED: Final = (
         Reason.GUARDED, (Type.MOST_NODES_SILENT,),
         "[more than half of the nodes](lost-nodes.md) have stopped reporting. No instance "
         "is started on another node",
-        "See whether the control plane is cut off. Pods on those nodes keep running.",
+        "Check the network between the control plane and the nodes. Pods on those nodes keep "
+        "running.",
     ),
     Advice(
         Reason.NOT_SECONDS, (Type.INVALID_LOST_NODE_SECONDS,),
@@ -345,13 +355,13 @@ _REFUSED: Final = (
         Reason.NOT_A_PRIORITY, (Type.INVALID_UPDATE_PRIORITY,),
         "an annotation `apps.tkestack.io/update-priority` is not an integer of at most 9 digits. "
         "It is ignored",
-        "Correct or remove the annotation.",
+        "Correct the annotation, or remove it.",
     ),
     Advice(
         Reason.NOT_A_HOLD, (Type.INVALID_HOLD_FOR,),
         "an annotation `apps.tkestack.io/hold-for` of a pod is neither `update` nor `delete`. The "
         "[hold](hold.md) prevents both",
-        "Correct or remove the annotation.",
+        "Correct the annotation, or remove it.",
     ),
 )  # fmt: skip
 _OF_DECISIONS: Final = (
@@ -367,7 +377,7 @@ _OF_DECISIONS: Final = (
     ),
     Advice(
         Reason.BACK_OFF, (), "",
-        f"See why its containers end: {{why}}. {_UNDO} {_IMAGE}",
+        f"To see why its containers end: {{why}}. {_UNDO} {_IMAGE}",
     ),
 )  # fmt: skip
 ADVICE: Final = (*_OF_PROGRESS, *_REFUSED, *_OF_DECISIONS)

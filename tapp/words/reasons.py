@@ -51,9 +51,13 @@ class Reason(StrEnum):
         return member
 
     # Reasons of decisions
-    UP_TO_DATE = "UpToDate", _DONE, "runs its template"
+    UP_TO_DATE = "UpToDate", _DONE, "its pod matches its template"
     KEPT = "Kept", _DONE, "the partition keeps its revision"
-    IMAGES_EDITED = "ImagesEdited", _DONE, "runs its template, but for an image set by hand"
+    IMAGES_EDITED = (
+        "ImagesEdited",
+        _DONE,
+        "its pod matches its template, except for an image that was set by hand",
+    )
     FINISHED = "Finished", _DONE, "ran to its end and is not run again"
     KILLED = "Killed", _DONE, "`spec.statuses` has `Killed` for it, which stops it"
     SCALED_DOWN = "ScaledDown", _DONE, "its number is not below `spec.replicas`"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from tapp.words.conditions import Type
+from tapp.words.conditions import REFUSED, Type
 from tapp.words.reasons import Reason
 
 
@@ -55,6 +55,14 @@ class Advice:
     types: tuple[Type, ...]  # the conditions that have the reason; () if only decisions have it
     happened: str  # the event; empty if only decisions have the reason (`Reason.meaning`)
     do: str  # what to do, as sentences with remedies in braces
+
+    @property
+    def name(self) -> str:
+        """The word that a user finds in the status or in `kubectl tapp why`.
+
+        For a refusal it is the type of its condition, otherwise the reason.
+        """
+        return next((type for type in self.types if type in REFUSED), self.reason)
 
     @property
     def remedies(self) -> list[Remedy]:

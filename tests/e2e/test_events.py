@@ -87,7 +87,7 @@ def test_events_report_creation_updates_and_completion_of_a_rollout(
     wait_for(app, "Completed")
     assert Counter(each["reason"] for each in events(app)) == {"Created": 1, "Completed": 1}
     (created,) = events(app, "Created")
-    assert f"instances 0-{replicas - 1} created from template 'default'" in created["note"]
+    assert f"instances 0-{replicas - 1}: pods created from template 'default'" in created["note"]
     assert created["regarding"]["uid"] == app.kube.request("GET", app.path)["metadata"]["uid"]
 
     app.patch(template=template("app:2")).settle(180)
@@ -122,7 +122,7 @@ def test_kubectl_describe_shows_the_events(app_with_events: App, kubectl: Kubect
     app.trigger_sync()
     shown = kubectl("describe", "tapp", "web", "-n", app.namespace).split("Events:")[1]
     assert re.search(
-        r"Normal +Created +\S+ +tapp-hooks +instances 0, 1 created from template", shown
+        r"Normal +Created +\S+ +tapp-hooks +instances 0, 1: pods created from template", shown
     )
     assert re.search(r"Warning +InvalidLostNodeSeconds +\S+ +tapp-hooks +.*'soon'", shown)
     assert shown.count("InvalidLostNodeSeconds") == 1

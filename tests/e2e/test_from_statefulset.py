@@ -72,7 +72,7 @@ def test_statefulset_becomes_a_tapp_with_its_pods_and_back(
     orphan = f"kubectl delete statefulset web --cascade=orphan -n {app.namespace}"
     adopt = f"kubectl tapp adopt web -n {app.namespace}"
     said = planned(plugin)
-    assert f"each belongs to StatefulSet web: the name is taken; after `{orphan}`" in said
+    assert f"each belongs to StatefulSet web, so the name is taken; after `{orphan}`" in said
     assert f"`{adopt}` adopts it" in said
     kubectl(*orphan.split()[1:])
     said = planned(plugin)

@@ -80,7 +80,7 @@ def test_claims_do_not_grow_until_their_storage_class_allows_it(app: App, fixed:
     app.news()
     resize(app, "2Gi", fixed)
     app.until(lambda: app.condition("ClaimsNotGrown") != "", "ClaimsNotGrown is reported")
-    assert f"StorageClass '{fixed}' does not allow it" in app.condition("ClaimsNotGrown")
+    assert f"StorageClass '{fixed}' does not let volumes grow" in app.condition("ClaimsNotGrown")
     assert app.idle()
     app.kube.patch(
         app.kube.path("storage.k8s.io/v1", "storageclasses", None, fixed),

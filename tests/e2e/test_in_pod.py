@@ -94,7 +94,7 @@ def test_every_command_uses_the_service_account_of_its_pod(app: App, pod: Pod) -
     app.apply(tapp(replicas=2)).settle()
     name = app.name
     assert name in pod.run("kubectl tapp list")
-    assert "2/2 running" in pod.run(f"kubectl tapp status {name}")
+    assert "2 of 2 instances run" in pod.run(f"kubectl tapp status {name}")
     assert "UpToDate" in pod.run(f"kubectl tapp why {name}")
     assert "replicas" in pod.run(f"kubectl tapp plan {name} --replicas 3 -o json")
     assert "written" in pod.run(f"kubectl tapp scale {name} --replicas 3 -y")
@@ -110,7 +110,7 @@ def test_every_command_uses_the_service_account_of_its_pod(app: App, pod: Pod) -
 def test_watch_in_a_pod_continues(app: App, pod: Pod) -> None:
     app.apply(tapp(replicas=1)).settle()
     said = pod.run(f"timeout 20 kubectl tapp status {app.name} -w", code=124)
-    assert "1/1 running" in said
+    assert "1 of 1 instance runs" in said
     assert "error" not in said
 
 

@@ -62,7 +62,7 @@ def test_orphaned_and_released_pods_are_reported_and_adopted(
     assert "kubectl tapp adopt web" in app.condition("PodsNotCreated")
     app.news(refused=(404, 409))
     out = plugin.run("adopt", "web", "--dry-run=server")
-    assert "pod web-N (N: 0-2): belonged to a deleted TApp web" in out
+    assert "pod web-N (N: 0-2): was left behind by a deleted TApp web" in out
     plugin.run("adopt", "web", "-y", "--wait")
     assert app.uids() == pods
     assert app.statuses == "Running Running Running"

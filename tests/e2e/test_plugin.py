@@ -155,7 +155,8 @@ def test_refused_pod_is_reported_with_the_message_of_the_api_server(
     app.patch(replicas=3)
     app.until(lambda: "PodsNotCreated" in str(app.status), "PodsNotCreated is reported")
     command = f"`kubectl tapp adopt web -n {app.namespace}`"
-    taken = f"instance 2: not created: another pod with its name has no owner; {command}"
+    taken = "instance 2: not created: another pod with the same name exists, and has no owner; "
+    taken += command
     for verb in ("status", "why"):
         said = kubectl.tapp(verb, "web")
         assert said.code == 0
@@ -183,7 +184,7 @@ def test_refused_pod_is_reported_with_the_message_of_the_api_server(
 
     def all_refusals_shown() -> bool:
         out = kubectl.tapp("status", "web").out
-        refuses = "not created: the API server refused its pod:"
+        refuses = "not created: the API server refused the pod:"
         return all(re.search(f"{id}: {refuses} {text}", out) for id, text in words.items())
 
     app.until(all_refusals_shown, "each instance shows its refusal")

@@ -73,8 +73,11 @@ def test_orphans_of_a_deletion_are_adopted(orphans: StandIn) -> None:
     status = world.get("tapps", "web")["status"]
     assert status["readyReplicas"] == 3
     assert status["replicas"] == 3
-    assert "  pod web-N (N: 0-2): belonged to a deleted TApp web (uid " in said.out
-    assert "  pod web-N (N: 0-2) stays unchanged (UpToDate: runs its template)" in said.lines
+    assert "  pod web-N (N: 0-2): was left behind by a deleted TApp web (uid " in said.out
+    assert (
+        "  pod web-N (N: 0-2) stays unchanged (UpToDate: its pod matches its template)"
+        in said.lines
+    )
     assert "web: 3 pods and 3 claims adopted" in said.lines
 
 
@@ -135,7 +138,7 @@ def test_claims_are_not_adopted_if_the_namespace_cannot_be_read() -> None:
     standin = restored()
     standin.forbid("get namespaces")
     said = kubectl_tapp(standin, "adopt", "web", "-y")
-    assert "it needs its Namespace as an owner, and you may not read Namespaces" in said.out
+    assert "the claim needs its Namespace as an owner, and you may not read Namespaces" in said.out
     assert "web: there is nothing to adopt" in said.lines
     assert set(labels(standin, "persistentvolumeclaims").values()) == {"of-another-cluster"}
 
@@ -193,12 +196,12 @@ def test_objects_with_another_owner_are_named_and_not_adopted() -> None:
     said = kubectl_tapp(standin, "adopt", "web", "--dry-run=client")
     assert "Not adopted" in said.lines
     assert (
-        "  pod web-0: belongs to StatefulSet db: the name is taken; it has another owner"
-        in said.out
+        "  pod web-0: belongs to StatefulSet db, so the name is taken; only objects without an "
+        "owner can be adopted" in said.out
     )
     assert "  pod web-1: has the label of TApp other; that TApp still exists" in said.lines
     assert any(
-        line.startswith("  pod web-2: belonged to a deleted TApp web") for line in said.lines
+        line.startswith("  pod web-2: was left behind by a deleted TApp web") for line in said.lines
     )
     assert not any(line.startswith("  pod web-1: belonged") for line in said.lines)
 
@@ -318,12 +321,12 @@ def test_plan_names_labels_of_a_statefulset_that_new_pods_will_lack() -> None:
     assert lacks in said.out
     assert f'add it to the labels of the template: {POD_NAME}: "$(tapp.name)"' in said.out
     assert POD_INDEX not in said.out  # The service sets this label on every pod.
-    assert "each Service that selects by the label loses them" in said.out
+    assert "each Service that selects by the label loses these pods" in said.out
 
 
 def test_plan_names_services_that_select_pods_by_such_a_label() -> None:
     said = kubectl_tapp(of_statefulset(selector=POD_NAME), "adopt", "web", "--dry-run=client")
-    assert "lack the label, and the Service first loses them" in said.out
+    assert "lack the label, and the Service first loses these pods" in said.out
 
 
 def test_missing_labels_are_reported_until_the_template_has_them() -> None:

@@ -98,7 +98,7 @@ def test_promotion_respects_the_update_budget(web: StandIn) -> None:
     said = kubectl_tapp(web, "promote", "web", "--dry-run=server")
     assert said.code == 0
     assert "0-3 (4)" in said.out
-    assert "maxUnavailable 1 of 6: 5 must stay available" in said.out
+    assert "maxUnavailable 1 of 6 instances: 5 must stay available" in said.out
     assert "Dry run: nothing was written." in said.out
     assert ids_of(web) == [4, 5]
 
@@ -139,7 +139,7 @@ def test_template_that_is_no_copy_stays_in_the_pool(verb: str) -> None:
     said = kubectl_tapp(web, verb, "web", "-y", "--wait")
     assert said.err == ""
     assert said.code == 0
-    assert "'v2' stays in the pool, and no instance runs it then." in said.out
+    assert "Template 'v2' stays in spec.templatePool, and no instance runs it then." in said.out
     assert sorted(spec_of(web)["templatePool"]) == ["v2"]
     expected = "nginx:2" if verb == "promote" else "nginx:1.25"
     assert set(images(web).values()) == {expected}

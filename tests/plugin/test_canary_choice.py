@@ -89,7 +89,7 @@ def test_budget_updates_canaries_one_by_one() -> None:
 def test_budget_without_instances_is_refused(share: str) -> None:
     said = kubectl_tapp(cluster(3), *IMAGE, "--canary", "0,2", f"--max-unavailable={share}")
     assert said.code == 2
-    assert "is neither a number from 1 nor a percentage" in said.err
+    assert "is neither a whole number of at least 1 nor a percentage" in said.err
 
 
 def test_killed_instance_is_refused() -> None:

@@ -16,7 +16,8 @@ def test_plan_is_shown_and_without_a_terminal_nothing_is_done(
     assert "pods/web-0" in said.out or "web-0" in said.out
     assert "4 changes to make; no pod restarts." in said.out
     assert said.err == (
-        "error: there is no terminal for the question, nothing was written: repeat with -y\n"
+        "error: the command cannot ask for confirmation without a terminal; nothing was written. "
+        "Repeat it with -y\n"
     )
     assert old.fake.patched == []
 

@@ -71,17 +71,17 @@ def test_error_of_the_api_server_is_printed(say: Callable[[str], str], words: st
     refusing(life, say)
     life.begin_patch(replicas=6).world.run(45)
     standin = StandIn(life.world)
-    text = f"instances 4, 5: not created: the API server refused its pod: {words}"
+    text = f"instances 4, 5: not created: the API server refused the pod: {words}"
     for verb in ("status", "why"):
         said = kubectl_tapp(standin, verb, "web")
         assert said.err == ""
         assert said.code == 0
         assert any(line.startswith(text) for line in said.lines)
         assert "is created from template" not in said.out
-        assert "PodsNotCreated" not in said.out, "said of the instances already"
+        assert "PodsNotCreated: pods" not in said.out, "said of the instances already"
     said = kubectl_tapp(standin, "wait", "web")
     assert said.code == 4
-    stuck = f"instances 4, 5: not created: the API server refused its pod: {words}"
+    stuck = f"instances 4, 5: not created: the API server refused the pod: {words}"
     assert said.err.startswith(f"error: web is stuck: {stuck}")
 
 
@@ -91,9 +91,9 @@ def test_each_instance_has_its_own_error() -> None:
     refusing(life, forbidden(PRIORITY), "web-5", "web-6")
     life.begin_patch(replicas=7).world.run(45)
     lines = kubectl_tapp(StandIn(life.world), "status", "web").lines
-    assert f"instance 4: not created: the API server refused its pod: forbidden: {QUOTA}" in lines
+    assert f"instance 4: not created: the API server refused the pod: forbidden: {QUOTA}" in lines
     assert (
-        f"instances 5, 6: not created: the API server refused its pod: forbidden: {PRIORITY}"
+        f"instances 5, 6: not created: the API server refused the pod: forbidden: {PRIORITY}"
         in lines
     )
 
@@ -108,8 +108,8 @@ def test_error_without_a_name_counts_for_instances_without_their_own_error() -> 
     refusing(life, forbidden(QUOTA), "web-5")
     life.begin_patch(replicas=6).world.run(45)
     lines = kubectl_tapp(StandIn(life.world), "status", "web").lines
-    assert f"instance 4: not created: the API server refused its pod: {WEBHOOK}" in lines
-    assert f"instance 5: not created: the API server refused its pod: forbidden: {QUOTA}" in lines
+    assert f"instance 4: not created: the API server refused the pod: {WEBHOOK}" in lines
+    assert f"instance 5: not created: the API server refused the pod: forbidden: {QUOTA}" in lines
 
 
 def test_error_is_not_printed_after_a_later_success() -> None:
@@ -125,7 +125,7 @@ def test_error_is_not_printed_after_a_later_success() -> None:
     life.world.run(1000)
     standin = StandIn(life.world)
     said = kubectl_tapp(standin, "why", "web", "4")
-    assert said.lines[0] == "instance 4: UpToDate: it runs its template"
+    assert said.lines[0] == "instance 4: UpToDate: its pod matches its template"
     assert "quota" not in said.out
     refusing(life, forbidden(PRIORITY), "web-4")
     life.world.delete("Pod", "web-4")
@@ -148,7 +148,7 @@ def test_refused_update_is_printed_until_it_succeeds() -> None:
     body = {**life.tapp["spec"]["template"], "spec": {"containers": [container]}}
     life.begin_patch(template=body).world.run(30)
     standin = StandIn(life.world)
-    words = "the API server refused this: forbidden: images are frozen"
+    words = "the API server refused this change: forbidden: images are frozen"
     assert words in kubectl_tapp(standin, "status", "web").out
     assert words in kubectl_tapp(standin, "why", "web", "3").out
     life.world.cluster.admission.policies.remove(frozen)
@@ -216,8 +216,8 @@ ADOPT = "`kubectl tapp adopt web -n default` adopts it"
     ("label", "owner", "whose"),
     [
         (None, None, f"has no owner; {ADOPT}"),
-        (None, "StatefulSet", "belongs to StatefulSet shop: the name is taken"),
-        ("old", None, f"belonged to a deleted TApp web (uid old); {ADOPT}"),
+        (None, "StatefulSet", "belongs to StatefulSet shop, so the name is taken"),
+        ("old", None, f"was left behind by a deleted TApp web (uid old); {ADOPT}"),
     ],
     ids=["nobody", "other", "orphan"],
 )
@@ -237,12 +237,14 @@ def test_pod_with_the_same_name_is_reported_with_its_owner(
     taken(life, POD, "web-4", **metadata)
     life.begin_patch(replicas=5).world.run(45)
     standin = StandIn(life.world)
-    text = f"instance 4: not created: another pod with its name {whose}"
+    text = f"instance 4: not created: another pod with the same name exists, and {whose}"
     for verb in ("status", "why"):
         assert text in kubectl_tapp(standin, verb, "web").lines
     said = kubectl_tapp(standin, "wait", "web")
     assert said.code == 4
-    assert f"instance 4: not created: another pod with its name {whose}" in said.err
+    assert (
+        f"instance 4: not created: another pod with the same name exists, and {whose}" in said.err
+    )
 
 
 def test_pod_without_its_label_is_found() -> None:
@@ -251,7 +253,10 @@ def test_pod_without_its_label_is_found() -> None:
     life.world.cluster.edit(POD, pod, lambda old: with_meta(old, labels={"app": "web"}))
     life.world.run(45)
     said = kubectl_tapp(StandIn(life.world), "status", "web")
-    assert f"instance 2: not created: another pod with its name has no owner; {ADOPT}" in said.lines
+    assert (
+        f"instance 2: not created: another pod with the same name exists, and has no owner; {ADOPT}"
+        in said.lines
+    )
 
 
 def test_orphaned_claims_are_found_although_their_pods_run() -> None:
@@ -261,8 +266,8 @@ def test_orphaned_claims_are_found_although_their_pods_run() -> None:
         taken(life, CLAIM, f"data-web-{id}", labels={"controller-uid": "old"})
     life.apply(manifest(**spec))
     standin = StandIn(life.world)
-    whose = f"belonged to a deleted TApp web (uid old); {ADOPT}"
-    text = f"instances 0, 1: another claim with the name of its claim data {whose}"
+    whose = f"was left behind by a deleted TApp web (uid old); {ADOPT}"
+    text = f"instances 0, 1: another claim with the name of its claim data exists, and {whose}"
     assert text in kubectl_tapp(standin, "status", "web").lines
     assert text in kubectl_tapp(standin, "why", "web").lines
 
@@ -277,7 +282,8 @@ def test_missing_permission_to_look_for_the_owner_is_reported() -> None:
     assert said.err == ""
     assert said.code == 0
     text = (
-        "instance 4: not created: a pod with its name may exist already, but you may not read it: "
+        "instance 4: not created: another pod with the same name may exist, but you may not read "
+        "pods: "
         "no permission"
     )
     assert any(line.startswith(text) for line in said.lines)
@@ -307,4 +313,4 @@ def test_watch_prints_an_error_as_soon_as_it_occurs(capsys: pytest.CaptureFixtur
     steps = [lambda: life.begin_patch(replicas=6), *20 * [lambda: None]]
     assert watched(life, steps) == 130
     out = capsys.readouterr().out
-    assert f"instances 4, 5: not created: the API server refused its pod: forbidden: {QUOTA}" in out
+    assert f"instances 4, 5: not created: the API server refused the pod: forbidden: {QUOTA}" in out

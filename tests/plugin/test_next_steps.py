@@ -8,8 +8,11 @@ from tests.plugin.fake_kubectl import StandIn, kubectl_tapp
 from tests.plugin.states import stuck_image, template, web
 from tests.scenarios.life import Life
 
-UNDO = "next step: Go back to the revision before with `kubectl tapp rollback web -n default`. "
-WHY = "See what is wrong with each instance: `kubectl tapp why web -n default`."
+UNDO = (
+    "next step for InstancesBroken: To undo the change, go back to the previous revision: "
+    "`kubectl tapp rollback web -n default`. "
+)
+WHY = "To see what is wrong with each instance: `kubectl tapp why web -n default`."
 
 
 @pytest.fixture
@@ -36,7 +39,7 @@ def test_status_does_not_offer_a_rollback_without_an_earlier_revision() -> None:
     life.world.apply(web(template=template("nginx:typo")))
     life.world.run(90)
     text = kubectl_tapp(StandIn(life.world), "status", "web").out
-    assert "next step: Set another image with" in text
+    assert "next step for InstancesBroken: To set another image:" in text
     assert "rollback" not in text
 
 
@@ -84,7 +87,7 @@ def test_document_has_each_sentence_with_its_command(life: Life, verb: str) -> N
     commands = {each["command"]: each for each in steps}
     undo = commands["kubectl tapp rollback web -n default"]
     assert undo["reason"] == "InstancesBroken"
-    assert undo["sentence"] == UNDO.removeprefix("next step: ").strip()
+    assert undo["sentence"] == UNDO.removeprefix("next step for InstancesBroken: ").strip()
     assert ("kubectl tapp why web -n default" in commands) == (verb != "why")
     for command, step in commands.items():
         assert command is None or f"`{command}`" in step["sentence"]
@@ -101,7 +104,7 @@ def test_document_says_how_paused_updates_go_on(life: Life) -> None:
     assert steps["nextSteps"] == [
         {
             "reason": "Paused",
-            "sentence": "Resume updates with `kubectl tapp resume web -n default`.",
+            "sentence": "To resume the updates: `kubectl tapp resume web -n default`.",
             "command": "kubectl tapp resume web -n default",
         }
     ]

@@ -78,8 +78,8 @@ def test_advance_refuses_a_larger_partition() -> None:
         said = kubectl_tapp(web, "advance", "web", "--to", to, "-y")
         assert said.code == 2
         assert (
-            f"--to {to} keeps more than the partition now (2): advance cannot go back; set spec"
-            in said.err
+            f"--to {to} keeps more instances than the present partition (2): advance cannot go "
+            "back; set spec" in said.err
         )
     for to in ("2", "30%"):
         said = kubectl_tapp(web, "advance", "web", "--to", to, "-y")
@@ -87,22 +87,31 @@ def test_advance_refuses_a_larger_partition() -> None:
         assert said.lines == ["web: no change needed"]
     assert web.writes == written
     said = kubectl_tapp(web, "advance", "web", "--to", "1", "-y")
-    assert "Partition: 2 before, 1 now." in said.lines
+    assert "spec.updateStrategy.partition changes from 2 to 1." in said.lines
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["advance", "web", "--to", "3"], "web has no partition: the rollout is not stopped"),
-        (["advance", "web"], "web has no partition: the rollout is not stopped"),
-        (["set", "image", "web", "app=a", "--partition", "x"], "'x' is neither a number from 0"),
+        (
+            ["advance", "web", "--to", "3"],
+            "web has no partition (spec.updateStrategy.partition), so nothing has to be advanced",
+        ),
+        (
+            ["advance", "web"],
+            "web has no partition (spec.updateStrategy.partition), so nothing has to be advanced",
+        ),
+        (
+            ["set", "image", "web", "app=a", "--partition", "x"],
+            ("'x' is neither a whole number of at least 0"),
+        ),
         (
             ["set", "image", "web", "app=a", "--partition", "1", "--canary", "1"],
-            "--canary and --partition exclude each other",
+            "--canary and --partition cannot be used together",
         ),
         (
             ["set", "image", "web", "app=a", "--partition", "1", "-t", "v2"],
-            "--partition applies only to the rolling template 'default', not about 'v2'",
+            "--partition applies only to the rolling template 'default', not to template 'v2'",
         ),
     ],
     ids=[
@@ -125,7 +134,7 @@ def test_invalid_arguments_are_refused(arguments: list[str], message: str) -> No
 def test_invalid_partition_is_refused(to: str) -> None:
     said = kubectl_tapp(begun(), "advance", "web", "--to", to, "-y")
     assert said.code == 2
-    assert f"'{to}' is neither a number from 0 nor" in said.err
+    assert f"'{to}' is neither a whole number of at least 0 nor" in said.err
 
 
 def test_plan_names_the_instances_that_are_kept() -> None:
@@ -145,14 +154,17 @@ def test_plan_supports_a_step_of_a_rollout() -> None:
         assert said.lines[0].startswith(f"TApp default/web: {outcome}")
     said = kubectl_tapp(web, "plan", "web", "--image", "app=nginx:3", "--partition", "50%")
     assert said.lines[0].startswith("TApp default/web: 3 in place")
-    assert "'x' is neither a number" in kubectl_tapp(web, "plan", "web", "--partition", "x").err
+    assert (
+        "'x' is neither a whole number" in kubectl_tapp(web, "plan", "web", "--partition", "x").err
+    )
 
 
 def test_status_why_and_history_name_kept_instances_and_their_revision() -> None:
     web = begun()
     (revision,) = web.world.get("tapps", "web")["status"]["kept"]
     status = kubectl_tapp(web, "status", "web")
-    assert "6/6 running, 6 available, kept at an older revision: 4, 5" in status.out
+    assert "6 of 6 instances run, 6 are available" in status.out
+    assert "the partition keeps instances 4, 5 at an old revision" in status.out
     assert f"instances 4, 5: Kept: the partition keeps it at revision {revision}" in status.out
     why = kubectl_tapp(web, "why", "web", "5")
     assert f"instance 5: Kept: the partition keeps it at revision {revision}" in why.out

@@ -62,7 +62,7 @@ CASES = [
     (nothing, "status", 2, "missing argument 'NAME'"),
     (nothing, "status web --wach", 2, "no such option: --wach"),
     (nothing, "stats web", 2, "no such command 'stats'"),
-    (nothing, "status web -w -o json", 2, "--watch and --output do not go together"),
+    (nothing, "status web -w -o json", 2, "--watch and --output cannot be used together"),
     (no_definition, "status web", 1, "this cluster does not know TApps: check --context"),
     (no_definition, "list", 1, "this cluster does not know TApps: check --context"),
     (forbid("get tapps"), "status web", 1, "no permission: tapps.apps.tkestack.io is forbidden"),

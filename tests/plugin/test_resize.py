@@ -15,6 +15,8 @@ from tests.plugin.forecasts import observe, registered
 from tests.scenarios.life import Document, Life
 from tests.scenarios.resizes import RESTART, asking, begun
 
+IN_PLACE_IMPOSSIBLE = "its pod is replaced, because an update in place is not possible: "
+
 
 def foretell(life: Life, body: Document, *, resize: bool = True) -> Forecast:
     edited = {**life.tapp, "spec": {**life.tapp["spec"], "template": body}}
@@ -29,8 +31,8 @@ def test_pods_are_resized_one_by_one(more: Document) -> None:
     life = begun(asking(**more))
     found = foretell(life, asking("200m", **more))
     assert [each.outcome for each in found.instances] == [Outcome.IN_PLACE] * 3
-    restarts = "; by its resizePolicy it restarts web" if more else ""
-    said = f"template 'default' changes resources of web, native in place{restarts}"
+    restarts = "; the resizePolicy restarts container web" if more else ""
+    said = f"template 'default' changes resources of containers web, native in place{restarts}"
     assert {outcome_reason(each) for each in found.instances} == {said}
     (change,) = found.templates
     assert {line.effect for line in change.differences} == {Effect.RESIZE}
@@ -43,11 +45,11 @@ def test_pods_are_resized_one_by_one(more: Document) -> None:
     [
         (
             {"limits": {"cpu": "200m"}},
-            "limits.memory of container 'web' cannot be removed by a resize",
+            IN_PLACE_IMPOSSIBLE + "limits.memory of container 'web' cannot be removed by a resize",
         ),
         (
             {"limits": {"cpu": "200m", "memory": "64Mi", "nvidia.com/gpu": "1"}},
-            "nvidia.com/gpu of container 'web' cannot be resized",
+            IN_PLACE_IMPOSSIBLE + "nvidia.com/gpu of container 'web' cannot be resized",
         ),
     ],
     ids=["removed limit", "resource of a device"],
@@ -63,7 +65,7 @@ def test_plan_says_why_a_resize_needs_a_new_pod(resources: Document, reason: str
 def test_without_the_component_pods_are_recreated() -> None:
     found = foretell(begun(resize=False), asking("200m"), resize=False)
     assert {each.message for each in found.instances} == {
-        "resources: InPlace needs the component resize"
+        IN_PLACE_IMPOSSIBLE + "resources: InPlace needs the component resize"
     }
 
 

@@ -64,7 +64,9 @@ def test_restart_of_chosen_instances_respects_the_budget(web: StandIn) -> None:
     before = uids(web)
     said = kubectl_tapp(web, "restart", "web", "3", "-y", "--timeout", "20s")
     assert said.code == 4
-    assert "instance 3 was not restarted within 20s: spec.updateStrategy.maxUnavailable" in said.err
+    assert (
+        "instance 3 was not restarted within 20s: the update waits for instance 0 to become"
+    ) in said.err
     assert changed(web, before) == []
     said = kubectl_tapp(web, "restart", "web", "0", "-y", "--timeout", "20s")
     assert changed(web, before) == [0], "what does not serve may always go"
@@ -84,7 +86,7 @@ def test_restart_waits_for_an_instance_within_minreadyseconds() -> None:
     before = uids(web)
     said = kubectl_tapp(web, "restart", "web", "0", "-y", "--timeout", "10s")
     assert said.code == 4
-    assert "maxUnavailable 1 of 6 is used up by instances" in said.err
+    assert "maxUnavailable allows 1 of 6 instances to be unavailable" in said.err
     assert changed(web, before) == []
     assert kubectl_tapp(web, "restart", "web", "0", "-y").code == 0
     assert changed(web, before) == [0]
@@ -118,7 +120,8 @@ def test_pause_stops_a_restart_of_chosen_instances(web: StandIn) -> None:
     said = kubectl_tapp(web, "restart", "web", "1", "-y")
     assert said.code == 4
     assert (
-        "instance 1 is not restarted: its update is paused (spec.updateStrategy.paused)" in said.err
+        "instance 1 is not restarted: the update is paused (spec.updateStrategy.paused is true)"
+        in said.err
     )
     assert changed(web, before) == []
 
@@ -146,7 +149,7 @@ def test_interrupted_restart_prints_its_progress(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["5"], "instance 5 is stopped: start it"),
+        (["5"], "instance 5 is stopped, so it has no pod to restart: start it"),
         (["9"], "there is no instance 9"),
         (["1", "--template", "v2"], "either instances or --template"),
         (["--template", "v3"], "there is no template 'v3'"),

@@ -56,5 +56,9 @@ def test_each_instance_is_in_exactly_one_group() -> None:
     view = inspect(cluster, cluster.observe("web"), web.world.clock.unix())
     ways = [each.standing for each in view.standings.values()]
     assert ways == [Standing.BLOCKED, Standing.WAITING, Standing.DONE]
-    assert Progress(view).line(None).startswith("1 of 3 done; instance 1 waits (")
+    assert (
+        Progress(view)
+        .line(None)
+        .startswith("1 of 3 done; instance 1: the update waits for instance 0")
+    )
     assert all(each.since for each in view.standings.values() if view.pod(each.id))

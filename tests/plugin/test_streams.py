@@ -52,7 +52,8 @@ OUTPUTS = {
     "a write, closed": ("PLUGIN pause web -y >&-", 0, f"note: {CLOSED}; the command goes on\n"),
     "nobody to ask": (
         "PLUGIN pause web <&- >/dev/null", 2,
-        "error: there is no terminal for the question, nothing was written: repeat with -y\n",
+        "error: the command cannot ask for confirmation without a terminal; nothing was written. "
+        "Repeat it with -y\n",
     ),
     "no input": (
         "PLUGIN plan -f - <&-", 1, "error: standard input has no TApp: there is nothing\n",

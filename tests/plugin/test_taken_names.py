@@ -21,10 +21,10 @@ OWNERS: dict[str, tuple[Document, list[str]]] = {
          "`kubectl tapp adopt web -n default` adopts it"]),
     "nobody's": ({}, ["has no owner; `kubectl tapp adopt web -n default` adopts it"]),
     "of a TApp that is gone": (
-        {"labels": {"controller-uid": "gone"}}, ["belonged to a deleted TApp web"]),
+        {"labels": {"controller-uid": "gone"}}, ["was left behind by a deleted TApp web"]),
     "of another controller": (
         {"ownerReferences": [{"apiVersion": "a.b/v1", "kind": "Thing", "name": "t", "uid": "t",
-                              "controller": True}]}, ["belongs to Thing t: the name is taken"]),
+                              "controller": True}]}, ["belongs to Thing t, so the name is taken"]),
 }  # fmt: skip
 
 

@@ -55,8 +55,8 @@ def test_values_are_set(case: str) -> None:
     ("words", "said"),
     [
         (["1"], "no value is given: write KEY=TEXT to set a value, or KEY- to remove it"),
-        (["a=b"], "name instances, or give --default"),
-        (["1", "--default", "a=b"], "name instances, or give --default"),
+        (["a=b"], "name either instances or --default"),
+        (["1", "--default", "a=b"], "name either instances or --default"),
         (["1", "a b=c"], "'a b' is not a valid key"),
         (["1", "a=b", "a-"], "the value 'a' is given twice"),
         (["9", "a=b"], "there is no instance 9"),

@@ -134,7 +134,10 @@ def test_question_takes_every_other_answer_as_no(web: StandIn, answer: str) -> N
 def test_without_a_terminal_a_verb_is_refused_instead_of_asking(web: StandIn) -> None:
     said = kubectl_tapp(web, "kill", "web", "0", stdin="y\n")
     assert said.code == 2
-    assert "there is no terminal for the question, nothing was written: repeat with -y" in said.err
+    assert (
+        "the command cannot ask for confirmation without a terminal; nothing was written. Repeat "
+        "it with -y" in said.err
+    )
     assert web.writes == []
 
 

@@ -301,7 +301,7 @@ def test_unused_templates() -> None:
     life.writes()
     life.apply(*example("unused-templates/2-unused"))
     assert life.writes() == ["update Pod tidy-0"]
-    assert "no instance uses blue" in life.condition("UnusedTemplates")
+    assert "no instance uses 'blue'" in life.condition("UnusedTemplates")
     assert life.condition("Degraded").startswith("False ")
     life.patch(templatePool={"blue": None})
     assert life.condition("UnusedTemplates") == ""

@@ -47,7 +47,7 @@ def test_condition_says_that_the_storage_class_forbids_growing_until_it_is_chang
     life.patch(**larger())
     assert life.idle().writes() == []
     assert requested_sizes(life) == ["1Gi"] * 3
-    assert "StorageClass 'standard' does not allow it" in life.condition("ClaimsNotGrown")
+    assert "StorageClass 'standard' does not let volumes grow" in life.condition("ClaimsNotGrown")
     assert life.condition("Ready").startswith("False ClaimsNotGrown")
     assert life.condition("Degraded").startswith("True ClaimsNotGrown")
     life.apply(CLASS)  # its change triggers a sync

@@ -46,7 +46,7 @@ def test_image_that_does_not_exist_stops_no_container() -> None:
     assert message.startswith("True PullFailed: node node-")
     assert 'image "docker.io/library/web:tpyo"' in message
     assert "not found" in message
-    assert message.endswith("instances keep running until these images can be pulled")
+    assert message.endswith("instances keep running as they are until the new images can be pulled")
     assert life.condition("Degraded").startswith("True ImagesNotPulled")
     assert life.condition("Progressing").startswith("False Stuck")
     life.world.run(3600)  # waiting does not help

@@ -56,7 +56,7 @@ def assert_update_without_pullers(life: Life, why: str, wait: float = 30) -> Non
 def test_updates_continue_if_the_api_server_refuses_pullers() -> None:
     life = tapp_with_slow_registry(policies=[no_image_volumes])
     assert_update_without_pullers(
-        life, "it was requested and does not exist; the Events of the TApp say why"
+        life, "it was requested and does not exist; the Events of the TApp show why"
     )
 
 

@@ -205,7 +205,7 @@ def test_read_only_panel_has_advice_without_buttons(page: "Page") -> None:
     with on_port(standin, first="/default/shop", read_only=True) as served:
         page.goto(served.door.address)
         page.locator("#i0.bad").click()
-        page.locator("#why").get_by_text("Go back to the revision before").wait_for()
+        page.locator("#why").get_by_text("go back to the previous revision").wait_for()
         assert page.locator("#why .buttons").count() == 0
 
 
@@ -213,7 +213,7 @@ def test_read_only_page_has_advice_without_buttons(page: "Page") -> None:
     standin = _stuck(Step("", lambda _: True, edit=BROKEN))
     with on_port(standin, first="/default/shop", read_only=True) as served:
         page.goto(served.door.address)
-        page.locator("#next").get_by_text("Go back to the revision before").wait_for()
+        page.locator("#next").get_by_text("go back to the previous revision").wait_for()
         assert page.locator("#next button").count() == 0
 
 

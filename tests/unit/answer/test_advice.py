@@ -41,8 +41,8 @@ def test_advice_is_sentences_whose_remedies_have_commands(advice: Advice) -> Non
 def test_advice_as_plain_text_has_no_links() -> None:
     found = advice_for(Type.SERVICES_NOT_CREATED, "NoService").sentences(lambda it: f"<{it}>")
     assert found == [
-        "Read the message and the Events of the TApp: <describe>.",
-        "Delete a Service that is in the way.",
+        "The message or the Events show the cause: <describe>.",
+        "If another Service has the name, delete that Service.",
     ]
     assert "(#" not in str(advice_for(Type.PODS_NOT_CREATED, "Missing").sentences(lambda _: "x"))
 
@@ -50,7 +50,7 @@ def test_advice_as_plain_text_has_no_links() -> None:
 def test_advice_leaves_out_sentences_whose_remedy_does_not_apply() -> None:
     advice = advice_for(Type.READY, "PartitionReached")
     found = advice.sentences(lambda it: "X" * (it == "advance"))
-    assert found == ["Continue the rollout with X."]
+    assert found == ["To continue the rollout: X."]
 
 
 def test_advice_for_an_unknown_pair_raises_lookup_error() -> None:

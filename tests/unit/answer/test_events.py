@@ -209,11 +209,12 @@ def test_note_of_an_event_has_instances_reason_and_progress() -> None:
     world = settled(replicas=4).change(template=NEW, updateStrategy=TWO)
     step, waits = events_of(world)
     assert re.sub(r"v1-\w+", "REV", step.note) == (
-        "instances 0, 1 updated to revision REV: template 'default' changes images of app in "
-        "place; 0 of 4 updated before"
+        "instances 0, 1 are being updated to revision REV: template 'default' changes the "
+        "image of container app in place; 0 of 4 instances were up to date before"
     )
     assert waits.note.startswith(
-        "instances 2, 3: spec.updateStrategy.maxUnavailable 2 of 4 is used"
+        "instances 2, 3: the update waits for instances 0, 1 to become available, because "
+        "spec.updateStrategy.maxUnavailable allows 2 of 4"
     )
     assert step.action == "UpdateInPlace"
     assert waits.action == "Keep"

@@ -282,7 +282,9 @@ def test_entries_of_instances_outside_replicas_set_a_condition() -> None:
     status = status_after_sync(world)
     found = condition(status, "UnusedInstances")
     assert found is not None
-    assert found["message"].startswith("spec.statuses has 77 and spec.templates has 8, 9: instance")
+    assert found["message"].startswith(
+        "spec.statuses names 77 and spec.templates names 8, 9: instance"
+    )
     assert condition(status, "Degraded")["status"] == "False"  # type: ignore[index]
 
 

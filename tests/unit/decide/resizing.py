@@ -11,7 +11,9 @@ from tests.unit.world import Hook, World
 
 IN_PLACE = {"inPlaceUpdateStrategy": {"resources": "InPlace"}}
 LESS, MORE = ({"requests": {"cpu": cpu, "memory": "1Gi"}} for cpu in ("1", "2"))
-RESIZED = "UpdateInPlace/TemplateChanged: template 'default' changes resources of app in place"
+RESIZED = (
+    "UpdateInPlace/TemplateChanged: template 'default' changes resources of container app in place"
+)
 """The decision on an instance whose resize is requested, and the beginning of its message."""
 
 

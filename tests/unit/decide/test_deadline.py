@@ -108,8 +108,8 @@ def test_stalled_message_names_each_instance_with_its_reason_and_time() -> None:
     assert "spec.progressDeadlineSeconds: 600" in message
     assert f"instance 0: its pod is not Ready since {READY_SINCE}" in message
     assert (
-        "each of instances 1-8: spec.updateStrategy.maxUnavailable 1 of 9 is used up by instance 0"
-        in message
+        "each of instances 1-8: the update waits for instance 0 to become available, because "
+        "spec.updateStrategy.maxUnavailable allows 1 of 9 instances to be unavailable" in message
     )
     for type in ("Progressing", "Degraded", "Ready"):
         assert condition(status, type)["message"] == message  # type: ignore[index]

@@ -141,7 +141,7 @@ def test_pods_are_not_created_if_claim_templates_are_too_large() -> None:
     found = World(tapp(replicas=COUNT, volumeClaimTemplates=[claim]))
     said = condition(found.sync(), "CreationBlocked")
     assert said is not None
-    assert "claim template 'data': filled in for all instances" in said["message"]
+    assert "claim template 'data': its placeholders make" in said["message"]
 
 
 def test_kept_instance_is_recreated_with_the_values_of_its_revision() -> None:

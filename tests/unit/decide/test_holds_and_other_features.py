@@ -157,7 +157,7 @@ def test_pod_with_an_expired_hold_leaves_its_services_before_the_update() -> Non
 def test_reason_of_a_hold_is_quoted_and_shortened_in_messages() -> None:
     world = settled().modify(0, annotated(hold="a\nb\x00" + "x" * 200_000))
     item = planned(by_new_pods(world))
-    assert item["message"].startswith("its pod is on hold ('a\\nb\\x00xxx")
+    assert item["message"].startswith("its pod is on hold (reason: 'a\\nb\\x00xxx")
     assert len(item["message"]) < 400
     assert len(str(world.sync()["status"])) < 4_000
 
@@ -223,7 +223,7 @@ def test_hold_event_is_sent_once_for_each_generation_and_pending_action() -> Non
     assert len(names) == 1
     note = next(e.note for e in events_of(world) if e.reason == "Held")
     assert note.startswith(
-        "instance 25: a hold prevents Recreate: its pod is on hold ('late'); pending"
+        "instance 25: its pod is on hold (reason: 'late'); the replacement is pending"
     )
 
 

@@ -94,7 +94,7 @@ def test_deletion_waits_for_a_pod_with_an_invalid_status_and_its_status_stays_th
     first = finalize(world)
     assert set(desired(first, "Pod")) == {"web-0"}
     assert pending_action(world) == (None, None, "true")
-    assert "is not told" in condition(first, "Progressing")["message"]  # type: ignore[index]
+    assert "cannot read the pod" in condition(first, "Progressing")["message"]  # type: ignore[index]
     again = finalize(at_second(world, 10**6))
     assert again["status"] == first["status"]
     assert set(desired(again, "Pod")) == {"web-0"}

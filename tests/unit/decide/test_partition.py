@@ -68,7 +68,9 @@ def test_invalid_partition_blocks_updates_and_sets_a_condition(value: Any) -> No
     assert image_tags(found) == "111111"
     problem = condition(found.parent["status"], "InvalidPartition")
     assert problem is not None
-    assert f"{value!r} is neither a number from 0 nor a percentage" in problem["message"]
+    assert (f"{value!r} is neither a whole number of at least 0 nor a percentage") in problem[
+        "message"
+    ]
     assert condition(found.parent["status"], "Degraded")["reason"] == "InvalidPartition"
     # New instances are still created, at the revision of the others.
     assert image_tags(play([roll_out(2, value), edit(replicas=7)])) == "1111111"

@@ -183,7 +183,7 @@ def test_kept_pod_without_a_recorded_revision_stays_and_is_not_recreated() -> No
     assert found.decisions()[5] == "Absent/RevisionNotFound"
     said = condition(found.parent["status"], "RevisionsNotFound")
     assert said is not None
-    assert "instance 5 at v1-" in said["message"]
+    assert "instance 5 at revision v1-" in said["message"]
     assert condition(found.parent["status"], "Degraded")["reason"] == "RevisionsNotFound"  # type: ignore[index]
     set_partition(1, maxUnavailable=2)(found)
     assert image_tags(found) == "22222-"

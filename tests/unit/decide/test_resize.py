@@ -31,7 +31,7 @@ from tests.unit.world import World, condition
 GUARANTEED = {"limits": {"cpu": "1", "memory": "1Gi"}}
 
 
-REPLACED = "Recreate/NotInPlace: "
+REPLACED = "Recreate/NotInPlace: its pod is replaced, because an update in place is not possible: "
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,9 @@ def test_changed_resources_are_resized_or_replace_the_pod_or_are_blocked(
 
 def test_change_of_image_and_resources_replaces_the_pod() -> None:
     found = decision(tapp_with_resizing().change(template=template_with_resources(MORE, "web:2")))
-    assert found == REPLACED + "the images of app change as well, which a resize cannot do"
+    assert (
+        found == REPLACED + "the image of container app changes as well, which a resize cannot do"
+    )
 
 
 @pytest.mark.parametrize(
@@ -140,7 +142,7 @@ def test_memory_limit_is_lowered_in_place_only_if_kubernetes_supports_it(
     if not observes:
         world.modify(0, lambda pod: {**pod, "status": _without(pod["status"])})
     found = decision(world.change(template=template_with_resources(other, **more)))
-    restart = "; by its resizePolicy it restarts app"
+    restart = "; the resizePolicy restarts container app"
     assert found == (
         RESIZED + (restart if restarts else "")
         if restarts or observes
@@ -200,7 +202,7 @@ def test_pod_whose_spec_has_the_new_resources_gets_only_its_labels(
             lambda pod: with_reported_resources(pod, LESS, Pending="Infeasible"),
             REPLACED + "its node can never provide",
         ),
-        (with_reported_resources, "Keep/UpToDate: runs its template"),
+        (with_reported_resources, "Keep/UpToDate: its pod matches its template"),
     ],
     ids=[
         "not observed yet",

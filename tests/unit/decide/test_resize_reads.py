@@ -70,14 +70,14 @@ def test_container_that_reads_its_resources_restarts_in_place_after_the_resize()
     world = reported(tapp_with_resizing(reading_template(LESS)), LESS)
     world.change(template=reading_template(MORE))
     assert decision(world) == (
-        "UpdateInPlace/TemplateChanged: template 'default' changes resources of app in place; "
-        "then app restarts, to read its new resources"
+        "UpdateInPlace/TemplateChanged: template 'default' changes resources of container app in "
+        "place; then container app restarts, to read the new resources"
     )
     world.modify(0, lambda pod: with_resources(pod, MORE))
     assert decision(world).startswith("Keep/Resizing")
     reported(world, MORE)
     assert decision(world).startswith(
-        "UpdateInPlace/TemplateChanged: template 'default' restarts app in place"
+        "UpdateInPlace/TemplateChanged: template 'default' restarts container app in place"
     )
     uids = world.uids()
     world.sync()
@@ -98,7 +98,7 @@ def test_container_does_not_restart_while_the_resize_is_deferred() -> None:
     assert decision(world).startswith("Keep/ResizeDeferred")
     world.modify(0, lambda _: pod)
     reported(world, MORE)
-    assert "restarts app in place" in decision(world)
+    assert "restarts container app in place" in decision(world)
 
 
 CASES: dict[str, tuple[Document, Document, Document, bool]] = {
@@ -150,9 +150,9 @@ def test_container_restarts_only_if_a_value_that_it_reads_changes(name: str) -> 
     container, before, after, restarts = CASES[name]
     world = reported(tapp_with_resizing(reading_template(before, **container)), before)
     world.change(template=reading_template(after, **container))
-    assert ("restarts, to read its new resources" in decision(world)) is restarts
+    assert ("restarts, to read the new resources" in decision(world)) is restarts
     resized(world, after)
-    assert ("restarts app in place" in decision(world)) is restarts
+    assert ("restarts container app in place" in decision(world)) is restarts
     assert decision(world).startswith("UpdateInPlace/TemplateChanged")
 
 
@@ -171,10 +171,10 @@ def test_container_that_reads_the_resources_of_another_one_restarts(sidecar: boo
 
     world = reported_for_both(tapp_with_resizing(made(LESS), tells=False), LESS)
     world.change(template=made(MORE))
-    assert "then proxy restarts" in decision(world)
+    assert "then container proxy restarts" in decision(world)
     world.modify(0, lambda pod: with_first_resources(pod, MORE))
     reported_for_both(world, MORE)
-    assert "restarts proxy in place" in decision(world)
+    assert "restarts container proxy in place" in decision(world)
 
 
 def with_first_resources(pod: Document, resources: Document) -> Document:
@@ -226,7 +226,7 @@ def test_container_with_resources_in_a_volume_does_not_restart() -> None:
 
     world = reported(tapp_with_resizing(made(LESS)), LESS)
     world.change(template=made(MORE))
-    assert "to read its new" not in decision(world)
+    assert "to read the new" not in decision(world)
     resized(world, MORE)
     assert "restarts" not in decision(world)
 
@@ -238,7 +238,7 @@ def test_no_container_restarts_when_a_resize_by_somebody_else_is_reverted() -> N
     """
     world = reported(tapp_with_resizing(reading_template(LESS)), LESS)
     resized(world, MORE)
-    assert "to read its new" not in decision(world)
+    assert "to read the new" not in decision(world)
     assert IN_PLACE
 
 

@@ -77,7 +77,9 @@ def test_resize_with_a_restart_happens_outside_the_services() -> None:
     return.
     """
     world = tapp_with_gate().change(template=gated_template(MORE))
-    assert decision(world).startswith("Mark/Draining: its pod leaves its Services for 5 s, then")
+    assert decision(world).startswith(
+        "Mark/Draining: its pod leaves its Services 5 s before its update:"
+    )
     world.sync()
     decorator_and_kubelet(world)
     assert has_drain_annotation(world)
@@ -106,7 +108,7 @@ def test_resize_with_a_restart_happens_outside_the_services() -> None:
     decorator_and_kubelet(world, MORE)
     assert gate_status(world) == "True"
     decorator_and_kubelet(world, MORE)
-    assert decision(world) == "Keep/UpToDate: runs its template"
+    assert decision(world) == "Keep/UpToDate: its pod matches its template"
 
 
 def test_resize_by_somebody_else_is_reverted_outside_the_services() -> None:

@@ -96,18 +96,21 @@ REPLACED = "Recreate/TemplateChanged: template 'default' differs from its pod in
         ),
         (
             template_with_resources(MORE, "web:2"),
-            IN_PLACE + "changes images of app in place; " + HAS_RESOURCES,
+            IN_PLACE + "changes the image of container app in place; " + HAS_RESOURCES,
         ),
         (
             template_with_resources({"limits": {"cpu": "2"}}),
-            REPLACED + "the resources of container 'app'",
+            REPLACED + "the resources of container 'app', so the pod is replaced",
         ),
-        (template_with_resources(None), REPLACED + "the resources of container 'app'"),
+        (
+            template_with_resources(None),
+            REPLACED + ("the resources of container 'app', so the pod is replaced"),
+        ),
         (
             template_with_resources(MORE, hostNetwork=True),
-            REPLACED + "more than images and metadata",
+            REPLACED + "more than images and metadata, so the pod is replaced",
         ),
-        (template_with_resources(LESS), "Keep/UpToDate: runs its template"),
+        (template_with_resources(LESS), "Keep/UpToDate: its pod matches its template"),
     ],
     ids=[
         "same as the pod",

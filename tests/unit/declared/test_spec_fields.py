@@ -206,7 +206,8 @@ def test_unused_templates_are_named_with_auto_delete_unused_template(
     world = World(tapp(templatePool=pool, autoDeleteUnusedTemplate=True, **used))
     found = condition(world.sync(), "UnusedTemplates")
     assert found is not None
-    assert f"no instance uses {expected};" in found["message"]
+    names = ", ".join(f"'{name}'" for name in expected.split(", "))
+    assert f"no instance uses {names};" in found["message"]
 
 
 def test_unused_templates_set_no_condition_by_default() -> None:

@@ -288,14 +288,14 @@ UNUSED: dict[str, tuple[Document, str, str]] = {
     "unknown key": (
         {"values": {"0": {"shrad": "a"}}},
         "UnusedValues",
-        "spec.values or spec.defaultValues has 'shrad', and no template reads that: look for "
-        "a mistyped key or placeholder",
+        "no template reads 'shrad' of spec.values or spec.defaultValues: look for a mistyped key "
+        "there, or for a mistyped placeholder in the template",
     ),
     "unused default value": ({"defaultValues": {"b": "x"}}, "UnusedValues", "'b'"),
     "instance outside replicas": (
         {"values": {"7": {"a": "x"}}},
         "UnusedInstances",
-        "spec.values has 7: instance numbers have to be below spec.replicas (1), so these "
+        "spec.values names 7: instance numbers have to be below spec.replicas (1), so these "
         "entries have no effect",
     ),
     "invalid instance number": (

@@ -70,7 +70,8 @@ def test_pod_with_a_local_image_is_replaced_and_the_plan_says_why() -> None:
     assert world.change(template=template_with_restart()).decisions() == {0: "Recreate/NotInPlace"}
     plan = world.hook.answer("/plan", world.request())
     assert plan["instances"][0]["message"] == (
-        "it cannot restart in place: the digest of container 'app''s image is not known"
+        "its pod is replaced, because an update in place is not possible: the digest of container "
+        "'app''s image is not known"
     )
 
 

@@ -221,8 +221,8 @@ def test_claim_template_without_a_valid_size_grows_nothing(resources: Any) -> No
 @pytest.mark.parametrize(
     ("classes", "cause"),
     [
-        ([storage_class(grows=False)], "StorageClass 'standard' does not allow it"),
-        ([storage_class(grows=None)], "StorageClass 'standard' does not allow it"),
+        ([storage_class(grows=False)], "StorageClass 'standard' does not let volumes grow"),
+        ([storage_class(grows=None)], "StorageClass 'standard' does not let volumes grow"),
         ([storage_class("other")], "there is no StorageClass 'standard'"),
         ([], "there is no StorageClass 'standard'"),
         ([{**storage_class(), "allowVolumeExpansion": "yes"}], "there is no StorageClass"),
@@ -235,8 +235,8 @@ def test_claims_do_not_grow_if_their_storage_class_does_not_allow_it(
     world = settled_tapp(replicas=3, classes=classes)
     found = not_grown_message(with_larger_template(world))
     assert found.startswith(
-        "NotExpandable: claims data-web-N (N: 0-2) request 1Gi instead of 2Gi as in their "
-        "template: "
+        "NotExpandable: claims data-web-N (N: 0-2) request 1Gi instead of 2Gi, which the claim "
+        "template requests: "
     )
     assert cause in found
     assert world.writes == []
@@ -284,7 +284,7 @@ def test_condition_says_that_the_storage_driver_cannot_grow_a_claim() -> None:
     status = {"allocatedResourceStatuses": {"storage": "ControllerResizeInfeasible"}}
     world.claims["data-web-1"] = {**claim, "status": {**claim["status"], **status}}
     found = not_grown_message(world)
-    assert found.startswith("Infeasible: claims data-web-N (N: 1) request 2Gi")
+    assert found.startswith("Infeasible: claim data-web-1 requests 2Gi")
     assert "see its messages with `kubectl describe pvc data-web-1 -n shop`" in found
     assert world.writes == []
 
@@ -294,8 +294,8 @@ def test_condition_names_all_causes_with_their_claims() -> None:
     edit_claim(world, "data-web-3", storageClassName="")
     world.classes = [storage_class(), storage_class("slow", grows=False)]
     found = not_grown_message(with_larger_template(world))
-    assert "(N: 1)" in found
-    assert "(N: 3)" in found
+    assert "claim data-web-1 requests" in found
+    assert "claim data-web-3 requests" in found
     assert sizes(world) == {
         "data-web-0": "2Gi",
         "data-web-1": "1Gi",
