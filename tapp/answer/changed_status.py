@@ -1,7 +1,7 @@
-"""The status of one pod: the observed status with the changes of this service.
+"""The new status of one pod: its observed status with the changes of this service.
 
-Metacontroller replaces the whole status by the one in the response. So the response repeats every
-part of the observed status that does not change.
+Metacontroller replaces the whole status of the pod by the status in the response. So the response
+repeats every part of the observed status that does not change.
 """
 
 from typing import Any
@@ -21,12 +21,12 @@ _UPDATED = "the pod is being updated in place"
 def status_of_pod(
     change: StatusChange, status: Document | None, pod: Pod, now: float
 ) -> Document | None:
-    """Returns the pod's status with the changes of this service.
+    """Returns the new status of a pod, with the changes of this service.
 
     Args:
-        change: the changes.
-        status: the observed status; None if the pod has none. Without changes it is returned as it
-            is.
+        change: the changes: readiness gates to open or close, or a failure of the pod. If there are
+            no changes, `status` is returned.
+        status: the observed status; None if the pod has none.
         pod: the pod.
         now: the time of the call, in seconds since the epoch.
     """

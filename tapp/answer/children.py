@@ -1,10 +1,10 @@
-"""The children in a response.
+"""The children in a response: the objects that Metacontroller creates, updates or keeps.
 
 They have a fixed order: ControllerRevisions, claims, Services, PodDisruptionBudget, pods, pullers.
 
-Metacontroller deletes a child that the response leaves out. So the response includes every child
-that stays. An existing pod that the plan does not change is included as `Pod.unchanged`, a text
-that changes nothing.
+Metacontroller deletes a child that the response leaves out, so the response includes every child
+that stays. A pod that the plan does not change is included as `Pod.unchanged`, JSON that leaves the
+pod as it is.
 """
 
 from typing import Any
@@ -27,7 +27,8 @@ Child = dict[str, Any] | Raw
 class NamespaceMissingError(Exception):
     """Claims have to be created, but the request lacks the Namespace, which has to co-own them.
 
-    Without that second owner the garbage collector would delete the data together with the TApp.
+    Without the Namespace as second owner, the garbage collector would delete the claims, and so the
+    data, together with the TApp.
     """
 
 
@@ -35,7 +36,8 @@ def desired_children(plan: Plan) -> list[Child]:
     """Returns the children of a response: all objects that Metacontroller creates, updates or
     keeps.
 
-    Raises NamespaceMissingError if a claim would be created without the owner that protects it.
+    Raises NamespaceMissingError if a claim has to be created and the request lacks the Namespace,
+    which protects the claim as its owner.
     """
     world, findings = plan.world, plan.findings
     tapp, storage, manifests = world.tapp, findings.storage, world.manifests
@@ -66,7 +68,7 @@ def desired_children(plan: Plan) -> list[Child]:
 
 
 def _claims(plan: Plan) -> list[Child]:
-    """Returns the claims of the response: kept, enlarged and new ones.
+    """Returns the claims of the response: those that stay, those to enlarge, and those to create.
 
     Raises NamespaceMissingError if a claim has to be created and the request lacks the Namespace.
     """
@@ -88,7 +90,7 @@ def _claims(plan: Plan) -> list[Child]:
 
 
 def _changed(plan: Plan, case: Case, change: Create | Adopt | Mark | Update | Resize) -> Child:
-    """Returns the pod of an instance as JSON, with the change that was decided on for it."""
+    """Returns the manifest of an instance's pod with the change that the plan has decided on."""
     instance, tapp, manifests = case.instance, plan.world.tapp, plan.world.manifests
     match change:
         case Create(template):

@@ -1,4 +1,4 @@
-"""Claims in the response that are created or enlarged; `unchanged_claims.py` has the others."""
+"""The claims in the response that are created or enlarged; `unchanged_claims.py` has all others."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ Document = dict[str, Any]
 
 
 def new_claims(tapp: TApp, claims: list[NewClaim], namespace_uid: str) -> list[Document]:
-    """Returns the claims to create as JSON.
+    """Returns the manifests of the claims to create.
 
     `namespace_uid` is the uid of the TApp's Namespace, which becomes an owner of the claims.
     """
@@ -19,7 +19,7 @@ def new_claims(tapp: TApp, claims: list[NewClaim], namespace_uid: str) -> list[D
     found = []
     for claim in claims:
         spec = claim.template["spec"]
-        # The claims of one template share its spec, which is canonicalized once.
+        # All claims of one claim template share one spec, so its canonical form is computed once.
         if id(spec) not in forms:
             forms[id(spec)] = canonical(spec)
         found.append(claim_document(tapp, claim, forms[id(spec)], namespace_uid))
@@ -27,10 +27,11 @@ def new_claims(tapp: TApp, claims: list[NewClaim], namespace_uid: str) -> list[D
 
 
 def grown_claim(unchanged: Document, storage: str) -> Document:
-    """Returns the response for a claim that requests more storage and is otherwise unchanged.
+    """Returns the manifest for a claim that requests more storage and is unchanged in all other
+    fields.
 
     Args:
-        unchanged: the response that leaves the claim as it is.
+        unchanged: the manifest that leaves the claim unchanged.
         storage: the storage to request, such as `20Gi`.
     """
     spec = map_in(unchanged, "spec")

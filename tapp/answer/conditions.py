@@ -1,8 +1,8 @@
 """The conditions of a TApp, as findings (conditions without their time).
 
-Available, Progressing, Ready and Degraded always exist. A refusal exists while its cause lasts
-(`refusals.py`). Stalled and Reconciling exist for tools such as kstatus. The status, the Events and
-the time of the next sync are made from these findings.
+Available, Progressing, Ready and Degraded always exist. A refusal exists as long as its cause
+exists (`refusals.py`). Stalled and Reconciling exist for tools such as kstatus. These findings are
+the source of the conditions in the status, of Events, and of the time of the next sync.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ from tapp.words.reasons import Reason
 from tapp.words.times import written
 from tapp.words.vocabulary import InstanceStatus
 
-_SHOWN = 5  # Broken instances that a message describes before it says how many more there are
+_SHOWN = 5  # Most broken instances that a message describes; of further ones it has the number
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Conditions:
     ready: Finding
     degraded: Finding
     refused: Sequence[Finding]
-    for_tools: Sequence[Finding]  # Stalled or Reconciling
+    for_tools: Sequence[Finding]  # Stalled or Reconciling, or empty if neither is True
 
     @property
     def all(self) -> list[Finding]:
@@ -47,7 +47,7 @@ class Conditions:
 
 
 def conditions_of(plan: Plan) -> Conditions:
-    """Returns the conditions that follow from the decisions of a sync."""
+    """Returns the conditions that describe the plan of a sync."""
     refused = refusals(plan)
     degraded = _degraded(refused, _broken(plan))
     kept = kept_back(plan)
@@ -59,16 +59,20 @@ def conditions_of(plan: Plan) -> Conditions:
         ready=_ready(progressing, degraded, kept),
         degraded=degraded,
         refused=refused,
-        # An exceeded deadline is a refusal of the type Stalled already.
+        # If the deadline is exceeded, `refused` contains Stalled already.
         for_tools=[] if rollout.exceeded else for_kstatus(progressing, degraded, rollout.patience),
     )
 
 
 def recheck(plan: Plan, conditions: Conditions) -> float | None:
-    """Returns the seconds until the next sync; None if an event of the cluster will start it.
+    """Returns the seconds until the next sync; None if only an event of the cluster has to start
+    it.
 
-    A sync is needed when the patience with the rollout of a Degraded TApp ends
-    (`Rollout.patience`), because the TApp becomes Stalled then.
+    The next sync is needed at the earliest of two times:
+
+    - the time that the plan asks for (`plan.recheck`),
+    - for a Degraded TApp, the time from which its rollout no longer counts as making progress
+      (`Rollout.patience`). The TApp then becomes Stalled.
     """
     degraded, patience = conditions.degraded.status == "True", plan.findings.rollout.patience
     waits = [patience] if degraded and patience > 0 else []
@@ -78,7 +82,8 @@ def recheck(plan: Plan, conditions: Conditions) -> float | None:
 def _available(plan: Plan) -> Finding:
     """Returns the condition Available.
 
-    It is True if as many instances are available as the budget (`maxUnavailable`) demands.
+    Available is True if the number of available instances is at least the minimum that the budget
+    (`maxUnavailable`) leaves.
     """
     should_run, available = plan.budgets.should_run, len(plan.available)
     rolling = plan.budgets.rolling
@@ -93,13 +98,13 @@ def _available(plan: Plan) -> Finding:
 
 
 def _progress(plan: Plan, refused: list[Finding], kept: str) -> Finding:
-    """Returns the condition Progressing, with a sentence about older revisions in its message.
+    """Returns the condition Progressing. Its message includes the sentence about kept instances.
 
     Args:
         plan: the decisions of the sync.
         refused: the refusals: conditions that say what the service does not do.
-        kept: the sentence about instances that a partition keeps at an older revision; empty if it
-            keeps none.
+        kept: the sentence about instances that a partition keeps at an older revision; empty if the
+            partition keeps no instance.
     """
     found = _under_way(plan, refused)
     if not kept or found.reason == Reason.PROGRESS_DEADLINE_EXCEEDED:
@@ -113,10 +118,11 @@ def _progress(plan: Plan, refused: list[Finding], kept: str) -> Finding:
 
 
 def _under_way(plan: Plan, refused: list[Finding]) -> Finding:
-    """Returns the condition Progressing: the actions that are under way, or why there are none.
+    """Returns the condition Progressing without the sentence about kept instances.
 
-    `refused` are the refusals. A rollout that has exceeded its deadline is one of them, and then
-    Progressing is False for the same reason.
+    Its message names the actions that are under way, or says why there are none. `refused` are the
+    refusals of the sync. If one of them is Stalled, the rollout has exceeded its deadline, and
+    Progressing is False with the same reason and message.
     """
     for finding in refused:
         if finding.type is Type.STALLED:
@@ -145,13 +151,13 @@ def _under_way(plan: Plan, refused: list[Finding]) -> Finding:
 
 
 def _clause(plan: Plan, reason: Reason, ids: list[int], unavailable: Mapping[int, Instance]) -> str:
-    """Returns the clause of Progressing about the instances that count under one reason.
+    """Returns the clause of Progressing's message about the instances with one reason.
 
     Args:
         plan: the decisions of the sync.
         reason: the reason, a key of `_PHRASES`.
-        ids: the numbers of the instances.
-        unavailable: the instances that should run and are not available, by number.
+        ids: the numbers of the instances with this reason.
+        unavailable: number -> instance, for all instances that should run and are not available.
     """
     one = len(ids) == 1
     text = _PHRASES[reason].format(instance_list(ids), "s"[:one], _are(ids), "s"[: not one])
@@ -163,9 +169,10 @@ def _clause(plan: Plan, reason: Reason, ids: list[int], unavailable: Mapping[int
 
 
 def _waits(plan: Plan, unavailable: list[Instance]) -> str:
-    """Returns a text in brackets that says what the pods of unavailable instances wait for.
+    """Returns a text in parentheses that says what unavailable instances wait for.
 
-    Returns an empty string if that is not known.
+    An instance waits for its node to report, or for what its pod waits for. Returns an empty string
+    if neither is known of any instance.
     """
     silent = [item.id for item in unavailable if item.status is InstanceStatus.UNKNOWN]
     parts = [_silent(silent)] if silent else []
@@ -181,9 +188,9 @@ def _waits(plan: Plan, unavailable: list[Instance]) -> str:
 
 
 def _silent(ids: list[int]) -> str:
-    """Returns the clause that the nodes of these instances have stopped reporting.
+    """Returns a clause such as `the node of instance 0 has stopped reporting`.
 
-    `ids` are the numbers of the instances.
+    `ids` are the numbers of the instances whose nodes have stopped reporting.
     """
     nodes = "node of {} has" if len(ids) == 1 else "nodes of {} have"
     return f"the {nodes.format(instance_list(ids))} stopped reporting"
@@ -194,8 +201,9 @@ def _are(ids: list[int]) -> str:
     return "is" if len(ids) == 1 else "are"
 
 
-# Reason -> a clause about the instances that count under it, in the order of the message. The gaps
-# are the instances, the "s" of the verb, "are", and the plural "s".
+# Reason -> a clause about the instances with this reason, in the order of the message. The fields
+# are: {0} the instances, {1} the "s" of a verb in the singular, {2} "is" or "are", {3} the "s" of a
+# noun in the plural.
 _PHRASES = {
     Reason.CREATING: "creating {0}",
     Reason.UPDATING: "updating {0}",
@@ -210,8 +218,10 @@ _PHRASES = {
 
 
 def _arithmetic(plan: Plan) -> str:
-    """Returns which instances use up the budget: ` (maxUnavailable 1 of 6 is used up by instance
-    0)`.
+    """Returns a text in parentheses that names the instances that use up the budget.
+
+    An example is ` (maxUnavailable 1 of 6 is used up by instance 0)`. An instance uses up the
+    budget if it is not available, or if this sync updates it.
     """
     budgets, rolling_name = plan.budgets, plan.world.tapp.spec.rolling_name
     groups = {
@@ -236,15 +246,15 @@ def _arithmetic(plan: Plan) -> str:
 
 
 def _unless_degraded(progressing: Finding, degraded: Finding, kept: str) -> Finding:
-    """Returns the condition Progressing, with a message that refers to Degraded if that is True.
+    """Returns Progressing, with another message if it is complete although Degraded is True.
 
-    The message changes only if Progressing is complete.
+    The other message refers to Degraded. In all other cases, `progressing` is returned unchanged.
 
     Args:
         progressing: the condition Progressing.
         degraded: the condition Degraded.
-        kept: the sentence about instances that a partition keeps at an older revision; empty if it
-            keeps none.
+        kept: the sentence about instances that a partition keeps at an older revision; empty if the
+            partition keeps no instance.
     """
     if progressing.reason == Reason.COMPLETE and degraded.status == "True":
         message = (
@@ -258,13 +268,14 @@ def _unless_degraded(progressing: Finding, degraded: Finding, kept: str) -> Find
 def _ready(progressing: Finding, degraded: Finding, kept: str) -> Finding:
     """Returns the condition Ready, which kubectl, kstatus and Argo CD read.
 
-    If Ready is False, its reason and message are those of Degraded, or else those of Progressing.
+    Ready is True if Progressing is complete and Degraded is False. If Ready is False, it has the
+    reason and message of Degraded if that is True, and those of Progressing if it is not.
 
     Args:
         progressing: the condition Progressing.
         degraded: the condition Degraded.
-        kept: the sentence about instances that a partition keeps at an older revision; empty if it
-            keeps none.
+        kept: the sentence about instances that a partition keeps at an older revision; empty if the
+            partition keeps no instance.
     """
     if progressing.reason == Reason.COMPLETE and degraded.status == "False":
         reason = Reason.REACHED if kept else Reason.AS_SPECIFIED
@@ -274,12 +285,15 @@ def _ready(progressing: Finding, degraded: Finding, kept: str) -> Finding:
 
 
 def _degraded(refused: list[Finding], broken: list[str]) -> Finding:
-    """Returns the condition Degraded: True if something is refused or an instance is broken.
+    """Returns the condition Degraded: True if there is a harmful refusal or a broken instance.
 
-    `broken` has a sentence for each broken instance.
+    Args:
+        refused: the refusals. Those in `HARMLESS` do not make the TApp Degraded.
+        broken: one sentence for each broken instance.
     """
     harmful = [finding for finding in refused if finding.type not in HARMLESS]
-    # Broken instances come before a stalled rollout, because they say why it is stalled.
+    # If the first harmful refusal is a stalled rollout, broken instances are reported instead,
+    # because they are the cause.
     if harmful and not (broken and harmful[0].type is Type.STALLED):
         message = "; ".join(finding.message for finding in harmful)
         return Finding(Type.DEGRADED, "True", harmful[0].type, message)
@@ -291,7 +305,7 @@ def _degraded(refused: list[Finding], broken: list[str]) -> Finding:
 
 
 def _broken(plan: Plan) -> list[str]:
-    """Returns a sentence for each instance that has failed or whose pod has trouble."""
+    """Returns one sentence for each instance that has failed or whose pod has trouble."""
     result = []
     for instance in plan.instances:
         if not instance.wanted:
@@ -305,9 +319,9 @@ def _broken(plan: Plan) -> list[str]:
 
 
 def _next_pod(instance: Instance) -> str:
-    """Returns a clause that says when the next pod of a failed instance is created.
+    """Returns a clause that says when the next pod of a broken instance is created.
 
-    Returns an empty string if the pod need not wait.
+    Returns an empty string if the instance does not wait for that time.
     """
     if instance.pace is None or instance.pace.is_due:
         return ""

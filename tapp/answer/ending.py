@@ -1,8 +1,9 @@
-"""The status of a TApp that is being deleted: what is left, and what the deletion waits for.
+"""The status of a TApp that is being deleted: which objects are left, and what the deletion waits
+for.
 
-The counts and `status.statuses` describe the pods that are left. Ready is False as long as the TApp
-exists, and its message names the pods, claims and finalizers that the deletion waits for. Degraded
-is True if they need a person's help to go.
+The counts and `status.statuses` describe the pods that still exist. Ready is False as long as the
+TApp exists, and its message names the pods, claims and finalizers that the deletion waits for.
+Degraded is True if a person has to help before these objects can go.
 """
 
 from collections.abc import Mapping
@@ -19,7 +20,7 @@ from tapp.words.reasons import Reason
 from tapp.words.vocabulary import HOLD, InstanceStatus
 
 _STAYING = ("currentRevision", "updateRevision", "scaleLabelSelector", "appStatus")
-"""Fields of the status that the deletion does not change."""
+"""Fields of the status that a TApp keeps unchanged while it is being deleted."""
 _UNCOUNTED = Finding(
     Type.AVAILABLE,
     "Unknown",
@@ -32,9 +33,10 @@ _NOTHING = "nothing is refused and nothing is known to be broken"
 def status_of(
     teardown: Teardown, before: Mapping[str, Any], instances: Mapping[str, str]
 ) -> Mapping[str, Any]:
-    """Returns the new status of a TApp that is being deleted.
+    """Returns the status of a TApp whose finalize hook Metacontroller has called.
 
-    A TApp that is not being deleted keeps its status, because another controller takes it over.
+    A TApp that is not being deleted keeps its status, because another controller takes it over
+    (`teardown.left` is None).
 
     Args:
         teardown: the decisions of the finalize call.
@@ -62,10 +64,12 @@ def status_of(
 
 
 def _counts(left: Left, before: Mapping[str, Any], instances: Mapping[str, str]) -> dict[str, Any]:
-    """Returns the counts and the statuses of the remaining pods.
+    """Returns the fields of the status that count or list the remaining pods.
 
-    Fields that the deletion does not change are taken from `before`, the observed status.
-    `instances` maps the name of a pod to the number of its instance.
+    Args:
+        left: the objects of the TApp that still exist.
+        before: the observed status, from which fields are copied that the deletion does not change.
+        instances: name of a pod -> number of its instance.
     """
     pods = [pod for pod in left.pods if not pod.completed]
     ready = sum(pod.ready is True and pod.running for pod in pods)
@@ -88,10 +92,9 @@ def _counts(left: Left, before: Mapping[str, Any], instances: Mapping[str, str])
 
 
 def _findings(teardown: Teardown, left: Left) -> list[Finding]:
-    """Returns Progressing, Ready and Degraded, and the conditions about overdue deletions.
+    """Returns Progressing, Ready and Degraded, and one condition for each kind of overdue deletion.
 
-    Each kind of object with an overdue deletion has its own condition. `left` are the remaining
-    objects.
+    `left` are the objects of the TApp that still exist.
     """
     silent = [name for names in teardown.silent.values() for name in names]
     others = [one for one in left.overdue.pods if one.name not in silent]
@@ -127,10 +130,13 @@ def _findings(teardown: Teardown, left: Left) -> list[Finding]:
 
 
 def _waits(left: Left, described: set[str]) -> list[str]:
-    """Returns one text for each kind of object that the deletion waits for.
+    """Returns one text for each kind of object that the deletion waits for: pods, claims,
+    finalizers.
 
-    `described` are the names of pods that other sentences of the message describe; they are left
-    out.
+    Args:
+        left: the objects of the TApp that still exist.
+        described: the names of pods that another sentence of the message describes; they are left
+            out.
     """
     parts = []
     if ending := [pod.name for pod in left.pods if pod.name not in described]:
@@ -149,7 +155,7 @@ def _waits(left: Left, described: set[str]) -> list[str]:
 
 
 def _held(teardown: Teardown) -> str:
-    """Returns a text about the pods on hold that delay the deletion, and how a user ends holds."""
+    """Returns a text about the pods on hold that delay the deletion. It says how to end the holds."""
     name, (since, text) = next(iter(teardown.held.items()))
     pending = f"{text}; the deletion is pending since {since}" if since else text
     held = list(teardown.held)
@@ -166,9 +172,9 @@ def _written(finding: Finding, known: Mapping[str, Any], since: str) -> dict[str
 
     Args:
         finding: the condition without its time.
-        known: type -> condition of the observed status. If the status of the condition is the same
-            there, its time stays.
-        since: the time for a changed condition, RFC 3339.
+        known: type -> condition of the observed status. If the condition has the same status there,
+            its time stays.
+        since: the time for a condition that is new or has another status, RFC 3339.
     """
     old = known.get(finding.type, {})
     time = old.get("lastTransitionTime") if old.get("status") == finding.status else since

@@ -1,13 +1,14 @@
-"""The Events of one sync, computed from its plan and its conditions alone.
+"""The Kubernetes Events that report the actions and conditions of one sync.
 
-The name of an Event is a hash of its subject. A repeated sync, by any replica and with stale
-observations, returns Events with the same names, so the API server keeps each of them once. An
-Event is of one of two kinds:
+They are computed from the plan and the conditions of the sync alone. The name of an Event is a hash
+of what it reports. A repeated sync returns Events of the same names, even in another replica or
+with stale observations. So the API server keeps each Event once. An Event reports one of two kinds
+of change:
 
-- It reports a change that the spec requests, once for each generation.
-- It reports a change that the TApp's status does not show yet.
+- A change that the spec requests. It is reported once for each generation.
+- A change that the TApp's status does not show yet.
 
-A rollout has an Event for each tenth of its instances (docs/monitoring.md, "Events").
+A rollout has at most one Event for each tenth of its instances (docs/monitoring.md, "Events").
 """
 
 from collections import Counter
@@ -33,16 +34,19 @@ from tapp.words.ranges import instance_list, numbers
 from tapp.words.reasons import Reason
 from tapp.words.vocabulary import InstanceStatus
 
-STEPS = 10  # Most Events of the rollout of one template
-NOTE_BYTES = 1_000  # Kubernetes accepts 1,024 (pkg/apis/core/validation, `NoteLengthLimit`)
-_NAME = 200  # Characters of the TApp's name at the beginning of an Event's name
-_WITHOUT_EVENT = {*ALWAYS, Type.RECONCILING}  # Conditions that other Events describe
+STEPS = 10  # Most Events about the rollout of one template
+# Most bytes of an Event's note. Kubernetes accepts 1,024 (pkg/apis/core/validation,
+# `NoteLengthLimit`).
+NOTE_BYTES = 1_000
+_NAME = 200  # Most characters of the TApp's name at the beginning of an Event's name
+# Conditions without an Event of their own, because other Events describe their cause.
+_WITHOUT_EVENT = {*ALWAYS, Type.RECONCILING}
 
 
 class EventReason(StrEnum):
-    """The reasons of Events, except for the Events about refusals.
+    """The reasons of Events about actions, the completion of a rollout, and broken instances.
 
-    The reason of an Event about a refusal is the type of the refusal's condition.
+    An Event about a refusal has the type of the refusal's condition as its reason.
     """
 
     CREATED = "Created"
@@ -59,18 +63,18 @@ class Event(msgspec.Struct, frozen=True, gc=False):
     """One Event of a TApp, without its time and its reporter."""
 
     name: str
-    warning: bool  # whether a person should look at it
+    warning: bool  # True for type `Warning`: a person should look at it. False for type `Normal`
     reason: str  # a CamelCase word
-    action: str  # the action that was done, or that is not done
-    note: str  # a sentence for a person, of at most `NOTE_BYTES`
+    action: str  # the action that the service does, or that it does not do because of a refusal
+    note: str  # a sentence for a person, of at most `NOTE_BYTES` bytes
     pod: tuple[str, str] | None = None  # name and uid of the pod, if the Event is about one pod
 
 
 class _News(msgspec.Struct, frozen=True, gc=False):
-    """A change of the TApp to report as an Event.
+    """A change to report as an Event.
 
-    `reason` and `key` together identify the change within the TApp, so that it is reported only
-    once.
+    `reason` and `key` together identify the change among all changes of the TApp. The name of the
+    Event is a hash of them, so that a change is reported only once.
     """
 
     reason: str
@@ -84,8 +88,8 @@ class _News(msgspec.Struct, frozen=True, gc=False):
 def events(plan: Plan, conditions: Conditions) -> list[Event]:
     """Returns the Events of one sync, in a fixed order.
 
-    `conditions` are the conditions of this sync. Conditions of the last sync, in the status, show
-    which of them are new.
+    `conditions` are the conditions of this sync. They are compared with the conditions in the
+    TApp's status, which are those of the last sync, to find the new ones.
     """
     before = {condition.type: condition for condition in plan.world.tapp.status.conditions}
     news = [each for rule in _RULES for each in rule(plan)]
@@ -97,9 +101,12 @@ def events(plan: Plan, conditions: Conditions) -> list[Event]:
 
 
 def _event(tapp: str, uid: str, news: _News) -> Event:
-    """Returns the Event about a change; its name is a hash of the change.
+    """Returns the Event about a change; its name is a hash of the uid, the reason and the key.
 
-    `tapp` and `uid` are name and uid of the TApp.
+    Args:
+        tapp: the name of the TApp.
+        uid: the uid of the TApp.
+        news: the change.
     """
     text = msgspec.json.encode((uid, news.reason, news.key))
     name = f"{tapp[:_NAME].rstrip('-.')}.{sha256(text).hexdigest()[:20]}"
@@ -121,10 +128,10 @@ Cases = list[Case]
 
 
 def _created(plan: Plan) -> Iterator[_News]:
-    """Yields the creation of pods for instances that are new or started again.
+    """Yields the creation of pods for instances that are new or that a user has started again.
 
-    It is reported once for each generation, template and revision. A pod that replaces another pod
-    is left out, because `_replaced` and `_updated` report it.
+    The creation is reported once for each generation, template and revision. A pod that replaces
+    another pod is left out, because `_replaced` and `_updated` report it.
     """
     tapp = plan.world.tapp
     fresh = [case for case in _of(plan, Action.CREATE) if is_fresh(tapp, case.instance.id)]
@@ -135,19 +142,25 @@ def _created(plan: Plan) -> Iterator[_News]:
 
 
 def _deleted(plan: Plan) -> Iterator[_News]:
-    """Yields the deletion of pods that no instance needs: scaled down, killed or finished."""
+    """Yields the deletion of pods that are not replaced, such as those of killed instances.
+
+    The instances of the other pods have a number not below `spec.replicas`, or have finished.
+    """
     for reason, cases in _deletions(plan, replaced=False):
         note = f"{_ids(cases)}: {_due(plan, cases[0]).message}"
         key = (reason, *((_generation(plan),) if reason in _BY_SPEC else _uids(cases)))
         yield _News(EventReason.DELETED, Action.DELETE, note, key, pod=_only_pod(cases))
 
 
-_BY_SPEC = (Reason.SCALED_DOWN, Reason.KILLED)  # Requested by the spec, of many pods at once
+# Reasons of deletions that the spec requests, often of many pods at once. These are reported once
+# for each generation, and all other deletions once for each pod.
+_BY_SPEC = (Reason.SCALED_DOWN, Reason.KILLED)
 
 
 def _updated(plan: Plan) -> Iterator[_News]:
-    """Yields updates in place and replacements, at most `STEPS` times for each template and
-    revision.
+    """Yields updates in place and replacements by updates.
+
+    There are at most `STEPS` changes of each action for each template and revision in a generation.
     """
     rolling = {action: _by_template(_of(plan, action)) for action in _STEPS}
     progress = _progress(plan) if any(rolling.values()) else {}
@@ -168,7 +181,7 @@ _STEPS = {Action.UPDATE: EventReason.UPDATED_IN_PLACE, Action.RECREATE: EventRea
 
 
 def _replaced(plan: Plan) -> Iterator[_News]:
-    """Yields the replacement of pods that have ended."""
+    """Yields the replacement of pods that have ended; it is a warning if a pod has failed."""
     for reason, cases in _deletions(plan, replaced=True):
         failed = [case for case in cases if case.instance.status is not InstanceStatus.POD_SUCC]
         note = f"{_ids(cases)}: {_due(plan, (failed or cases)[0]).message}"
@@ -183,7 +196,10 @@ def _replaced(plan: Plan) -> Iterator[_News]:
 
 
 def _taken(plan: Plan) -> Iterator[_News]:
-    """Yields the deletion of up-to-date pods by an eviction or a person."""
+    """Yields the deletion of up-to-date pods that an eviction or a person requested.
+
+    The service has not requested it, so a new pod follows.
+    """
     known = plan.world.tapp.status.statuses
     cases = [
         case
@@ -204,9 +220,9 @@ def _taken(plan: Plan) -> Iterator[_News]:
 
 
 def _waiting(plan: Plan) -> Iterator[_News]:
-    """Yields updates that begin to wait for the budget (`maxUnavailable`), or are paused.
+    """Yields updates that begin to wait for the budget (`maxUnavailable`), or that are paused.
 
-    Within a rollout some update always waits for the budget, so only the first wait is reported.
+    During a rollout, some update always waits for the budget, so only the first wait is reported.
     """
     tapp = plan.world.tapp
     before = [c.reason for c in tapp.status.conditions if c.type == Type.PROGRESSING]
@@ -222,7 +238,10 @@ def _waiting(plan: Plan) -> Iterator[_News]:
 
 
 def _held(plan: Plan) -> Iterator[_News]:
-    """Yields holds that begin to prevent an action, once for each generation and action."""
+    """Yields the holds that begin to prevent an action.
+
+    They are reported once for each generation and action.
+    """
     before = set(numbers(plan.world.tapp.status.held))
     found = grouped(
         (plan.findings.holds.requests[pod.name].action, case)
@@ -241,9 +260,10 @@ _RULES: tuple[Callable[[Plan], Iterator[_News]], ...] = (
 
 
 def _deletions(plan: Plan, *, replaced: bool) -> list[tuple[Reason, Cases]]:
-    """Returns reason -> instances whose pod is deleted in this sync, sorted by reason.
+    """Returns reason -> instances whose pod this sync deletes, sorted by reason.
 
-    `replaced` is True for the instances that get a new pod, and False for all others.
+    If `replaced` is True, only instances are included that get a new pod. If it is False, only the
+    other instances are included.
     """
     found = grouped(
         (_due(plan, case).reason, case)
@@ -254,18 +274,20 @@ def _deletions(plan: Plan, *, replaced: bool) -> list[tuple[Reason, Cases]]:
 
 
 def _of(plan: Plan, action: Action) -> Cases:
-    """Returns the instances for which the sync decides this action.
+    """Returns the instances for which the sync decides on the given action.
 
-    With `podManagementPolicy: OrderedReady`, an action that waits for its turn counts as well.
+    With `podManagementPolicy: OrderedReady`, instances are included whose creation or deletion
+    waits for its turn.
     """
     return [case for case in plan.notable if _due(plan, case).action is action]
 
 
 def _due(plan: Plan, case: Case) -> Verdict:
-    """Returns the decision on an instance; while it waits for its turn, its verdict.
+    """Returns the decision on an instance, or its verdict if the instance waits for its turn.
 
-    An instance waits for its turn with `podManagementPolicy: OrderedReady`. So one Event reports
-    all instances that are created or deleted one after the other.
+    With `podManagementPolicy: OrderedReady`, an instance waits for its turn to be created or
+    deleted. Its verdict is used, so that one Event reports all instances that are created or
+    deleted one after the other.
     """
     verdict = case.verdict
     ordered = case.instance.id in plan.findings.ordered
@@ -276,7 +298,7 @@ _ORDERED = (Action.CREATE, Action.DELETE)
 
 
 def _by_template(cases: Cases) -> dict[tuple[str, str], Cases]:
-    """Returns name and revision of a template -> instances with this template, sorted.
+    """Returns (name, revision) of a template -> the given instances with this template, sorted.
 
     Instances without a template are left out.
     """
@@ -289,7 +311,7 @@ def _by_template(cases: Cases) -> dict[tuple[str, str], Cases]:
 
 
 def _progress(plan: Plan) -> dict[str, tuple[int, int]]:
-    """Returns template name -> number of its updated instances, and number of its instances.
+    """Returns template name -> (number of updated instances, number of all instances).
 
     Only instances that should run count.
     """
@@ -306,24 +328,24 @@ def _generation(plan: Plan) -> int:
 
 
 def _ids(cases: Cases) -> str:
-    """Returns the numbers of these instances for a sentence: `instances 0-3`."""
+    """Returns the numbers of the given instances for a sentence, such as `instances 0-3`."""
     return instance_list(ids_of(cases))
 
 
 def _uids(cases: Cases) -> tuple[str, ...]:
-    """Returns the uids of the pods of these instances."""
+    """Returns the uids of the pods of the given instances. An instance without a pod has no entry."""
     return tuple(case.instance.pod.uid for case in cases if case.instance.pod is not None)
 
 
 def _only_pod(cases: Cases) -> Pod | None:
-    """Returns the pod if there is only one instance.
+    """Returns the pod of the instance if there is only one instance.
 
-    Returns None if there are several instances, or if the instance has no pod.
+    Returns None if there are several instances, or if the only instance has no pod.
     """
     return cases[0].instance.pod if len(cases) == 1 else None
 
 
-# --- what the conditions say ----------------------------------------------------------------------
+# --- changes of conditions ------------------------------------------------------------------------
 
 Before = Mapping[str, ObservedCondition]
 
@@ -331,8 +353,12 @@ Before = Mapping[str, ObservedCondition]
 def _refused(conditions: Conditions, before: Before) -> Iterator[_News]:
     """Yields refusals that are new or have another message than in the last sync.
 
-    The message of a stalled rollout changes with every crash, so it is reported once. `before` has
-    the conditions of the last sync by type.
+    The message of a stalled rollout changes with every crash, so a stalled rollout is reported only
+    once.
+
+    Args:
+        conditions: the conditions of this sync.
+        before: type -> condition of the last sync.
     """
     for finding in conditions.all:
         old = before.get(finding.type)
@@ -350,10 +376,14 @@ def _refused(conditions: Conditions, before: Before) -> Iterator[_News]:
 
 
 def _broken(plan: Plan, conditions: Conditions, before: Before) -> Iterator[_News]:
-    """Yields a warning when instances begin to be broken.
+    """Yields a warning if Degraded begins to report broken instances.
 
-    The instances are reported once, because the message changes with every crash. `before` has the
-    conditions of the last sync by type.
+    Broken instances are reported once, because the message of Degraded changes with every crash.
+
+    Args:
+        plan: the decisions of this sync.
+        conditions: the conditions of this sync.
+        before: type -> condition of the last sync.
     """
     degraded = conditions.degraded
     old = before.get(Type.DEGRADED, ObservedCondition())
@@ -364,9 +394,14 @@ def _broken(plan: Plan, conditions: Conditions, before: Before) -> Iterator[_New
 
 
 def _completed(plan: Plan, conditions: Conditions, before: Before) -> Iterator[_News]:
-    """Yields the completion of a changed spec when Ready turns True, once for each generation.
+    """Yields the completion of a changed spec when Ready becomes True.
 
-    `before` has the conditions of the last sync by type.
+    It is reported once for each generation.
+
+    Args:
+        plan: the decisions of this sync.
+        conditions: the conditions of this sync.
+        before: type -> condition of the last sync.
     """
     ready, old = conditions.ready, before.get(Type.READY)
     if ready.status != "True" or old is None or old.status == "True":

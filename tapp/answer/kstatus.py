@@ -1,9 +1,10 @@
 """Stalled and Reconciling: conditions for tools that wait for objects of any kind.
 
-kstatus (sigs.k8s.io/cli-utils) considers a TApp failed if Stalled is True, current if Ready is
-True, and in progress otherwise. So Stalled means more than Degraded: waiting does not help. A
-Degraded TApp is not Stalled while its rollout makes progress (`Rollout.patience`), because the
-rollout may repair the broken instances. A rollout that exceeds its deadline is Stalled, too.
+kstatus (sigs.k8s.io/cli-utils) considers a TApp failed if Stalled is True, and current if Ready is
+True. In all other cases it considers the TApp in progress. A failed TApp ends the wait of such a
+tool. So a Degraded TApp is not Stalled while its rollout makes progress (`Rollout.patience`),
+because the rollout may repair the broken instances. A rollout that exceeds its deadline is Stalled,
+too.
 """
 
 from tapp.decide.cases import ids_of
@@ -14,18 +15,18 @@ from tapp.words.groups import grouped
 from tapp.words.ranges import each_instance
 from tapp.words.times import written
 
-_SHOWN = 5  # Number of different waits in a message before it says how many more instances wait
+_SHOWN = 5  # Most different waits in a message; of all further instances it has the number
 
 
 def for_kstatus(progressing: Finding, degraded: Finding, patience: float) -> list[Finding]:
-    """Returns the condition Stalled or Reconciling as a list; empty if neither is True.
+    """Returns a list with the condition Stalled or Reconciling; empty if neither is True.
 
     Args:
         progressing: the condition Progressing.
         degraded: the condition Degraded.
         patience: seconds in which the rollout may still repair broken instances
-            (`Rollout.patience`). If it is 0, a Degraded TApp is Stalled: its rollout makes no
-            progress.
+            (`Rollout.patience`). If it is 0, the rollout makes no progress, so a Degraded TApp is
+            Stalled.
     """
     if degraded.status == "True" and patience <= 0:
         return [Finding(Type.STALLED, "True", degraded.reason, degraded.message)]
@@ -37,7 +38,7 @@ def for_kstatus(progressing: Finding, degraded: Finding, patience: float) -> lis
 def stalled(plan: Plan) -> str:
     """Returns the message about a rollout that has exceeded its deadline.
 
-    Returns an empty string if no rollout has.
+    Returns an empty string if no rollout has exceeded its deadline.
     """
     rollout = plan.findings.rollout
     if not rollout.exceeded:
@@ -56,5 +57,5 @@ def stalled(plan: Plan) -> str:
 
 
 def _timed(found: InstanceStanding) -> str:
-    """Returns the sentence of a standing, with its time if the time is known."""
+    """Returns the sentence about how an instance stands, with the time since when, if it is known."""
     return found.sentence + ("" if found.since is None else f" since {written(found.since)}")

@@ -1,7 +1,7 @@
-"""Finds mistakes of users in the spec, or in annotations of pods and templates.
+"""Refusals about mistakes of users in the spec, or in annotations of pods and templates.
 
-Each function returns a refusal (a condition for the TApp's status), or None if there is no mistake
-of its kind.
+Each function in `CHECKS` looks for one kind of mistake. It returns a refusal (a condition for the
+TApp's status), or None if there is no such mistake.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -20,12 +20,15 @@ from tapp.words.vocabulary import HOLD_FOR, UPDATE_PRIORITY, InstanceStatus
 
 
 def refused(type: Type, reason: Reason, message: str) -> Finding | None:
-    """Returns a True condition with this reason and message; None if the message is empty."""
+    """Returns a True condition with the given reason and message; None if the message is empty."""
     return Finding(type, "True", reason, message) if message else None
 
 
 def _unknown_instances(plan: Plan) -> Finding | None:
-    """Returns the condition about keys in the spec that are no instance numbers, or None."""
+    """Returns the condition about keys in the spec that are not instance numbers, or None.
+
+    The keys are those of `spec.templates`, `spec.statuses` and `spec.values`.
+    """
     spec = plan.world.tapp.spec
     fields: dict[str, Mapping[str, object]] = {
         "templates": spec.templates,
@@ -44,7 +47,7 @@ def _unknown_instances(plan: Plan) -> Finding | None:
 def _unknown_statuses(plan: Plan) -> Finding | None:
     """Returns the condition about unknown statuses in `spec.statuses`, or None.
 
-    A status is known if this controller or the old tapp-controller uses it.
+    A status is known if this service or the old tapp-controller uses it.
     """
     asked = plan.world.tapp.spec.statuses
     wrong = sorted(key for key, value in asked.items() if value not in _KNOWN_STATUSES)
@@ -70,7 +73,7 @@ _KNOWN_STATUSES = frozenset(status.value for status in InstanceStatus)
 def _unused_instances(plan: Plan) -> Finding | None:
     """Returns the condition about instance numbers in the spec that are not below `spec.replicas`.
 
-    Returns None if all numbers are below it.
+    Returns None if all instance numbers in the spec are below `spec.replicas`.
     """
     spec = plan.world.tapp.spec
     below = {*map(str, range(spec.replicas))}
@@ -96,9 +99,10 @@ _DIGITS = 9  # Most digits of an instance number
 
 
 def _some_keys(keys: Iterable[str]) -> str:
-    """Returns the keys as ranges of numbers for a sentence, such as `5-7`.
+    """Returns keys of the spec as ranges of numbers for a sentence, such as `5-7`.
 
-    Of the keys that are too long for an instance number, only the first is shown, cut.
+    Keys that are too long for an instance number are not in the ranges. The text names only the
+    first of them, shortened.
     """
     long = [f"{key[:_DIGITS]}..." for key in keys if len(key) > _DIGITS]
     return ", ".join(
@@ -109,7 +113,8 @@ def _some_keys(keys: Iterable[str]) -> str:
 def _unused_values(plan: Plan) -> Finding | None:
     """Returns the condition about values in the spec that no template reads, or None.
 
-    A key of `spec.values` or `spec.defaultValues` is misspelled either there or in the template.
+    The likely cause is a typo in a key of `spec.values` or `spec.defaultValues`, or in a
+    placeholder of the template.
     """
     unread = name_list([repr(key) for key in plan.world.templates.unread_values()])
     message = unread and (
@@ -120,7 +125,10 @@ def _unused_values(plan: Plan) -> Finding | None:
 
 
 def _rolling_template_unused(plan: Plan) -> Finding | None:
-    """Returns the condition about an unused template in `spec.updateStrategy.template`, or None."""
+    """Returns the condition about a missing or unused template in `spec.updateStrategy.template`.
+
+    Returns None if at least one instance uses that template, or if the field is not set.
+    """
     budgets, name = plan.budgets, plan.world.tapp.spec.rolling_name
     if budgets.rolling_used:
         return None
@@ -138,7 +146,10 @@ def _rolling_template_unused(plan: Plan) -> Finding | None:
 
 
 def _invalid_partition(plan: Plan) -> Finding | None:
-    """Returns the condition about an invalid partition, or one of a missing template, or None."""
+    """Returns the condition about an invalid partition, or None.
+
+    A partition is also invalid if it applies to a template that does not exist.
+    """
     message = (
         plan.partition.problem and f"{plan.partition.problem} is updated until it is corrected"
     )
@@ -148,7 +159,8 @@ def _invalid_partition(plan: Plan) -> Finding | None:
 def _unused_templates(plan: Plan) -> Finding | None:
     """Returns the condition about unused templates in `spec.templatePool`, or None.
 
-    Also returns None without `spec.autoDeleteUnusedTemplate`, which would remove these templates.
+    Without `spec.autoDeleteUnusedTemplate`, the function always returns None, because unused
+    templates may then stay.
     """
     spec = plan.world.tapp.spec
     unused = spec.unused_templates() if spec.auto_delete_unused_template else []
@@ -163,9 +175,9 @@ def _unused_templates(plan: Plan) -> Finding | None:
 
 
 def _invalid_update_priority(plan: Plan) -> Finding | None:
-    """Returns the condition about update priorities that are no integers, or None.
+    """Returns the condition about update priorities that are not integers, or None.
 
-    Users set a priority by an annotation of a pod or a template.
+    Users set the priority of an instance by an annotation of its pod or its template.
     """
     wrong = _quoted(
         (text, instance.id)
@@ -182,7 +194,10 @@ def _invalid_update_priority(plan: Plan) -> Finding | None:
 
 
 def _invalid_hold_for(plan: Plan) -> Finding | None:
-    """Returns the condition about holds that are limited to an unknown action, or None."""
+    """Returns the condition about holds that are limited to an unknown action, or None.
+
+    A second annotation of the pod limits a hold to one action: update or delete.
+    """
     wrong = _quoted(
         (hold.limited_to, instance.id)
         for instance in plan.instances
@@ -197,13 +212,14 @@ def _invalid_hold_for(plan: Plan) -> Finding | None:
     return refused(Type.INVALID_HOLD_FOR, Reason.NOT_A_HOLD, message)
 
 
-_QUOTED = 40  # Characters that are quoted of an invalid text
+_QUOTED = 40  # Most characters of an invalid text that a message quotes
 
 
 def _quoted(texts: Iterable[tuple[str, int]]) -> str:
-    """Returns a text that names the instances of each invalid text; empty without any.
+    """Returns a text that names each invalid text and the instances that have it.
 
-    `texts` are pairs of an invalid text and the number of the instance that has it.
+    Returns an empty string if there are no invalid texts. `texts` are pairs of an invalid text and
+    the number of the instance that has it.
     """
     wrong = grouped(dict.fromkeys((text[:_QUOTED], id) for text, id in texts))
     parts = [f"{instance_list(ids)}: {quoted(text)}" for text, ids in sorted(wrong.items())]

@@ -1,6 +1,6 @@
 """The notes in the TApp's status: data of this sync that later syncs need.
 
-Nothing that a decision depends on stays in the memory of a worker, so any replica of the service
+Decisions depend only on the request, never on the memory of a worker. So any replica of the service
 may handle the next sync. `tapp/words/notes.py` defines the form of each note.
 """
 
@@ -18,9 +18,9 @@ from tapp.words.times import UNKNOWN, noted_since, written
 
 
 def notes_of(plan: Plan) -> dict[str, Any]:
-    """Returns data of this sync that later syncs need, as fields of the status.
+    """Returns the notes of this sync, as fields of the TApp's status.
 
-    Empty fields are left out.
+    Notes without content are left out.
     """
     findings = plan.findings
     notes = {
@@ -60,9 +60,10 @@ def _outdated(plan: Plan) -> str:
 def _replacing(plan: Plan) -> dict[str, str]:
     """Returns instance number -> uid of its pod, for pods that are replaced while not available.
 
-    The entry stays while the instance waits for the budget, because the requests may not show the
-    deletion of its pod yet. A killed instance keeps the entry of its completed pod, too. If a user
-    starts the instance again before that pod is gone, the pod does not make the instance finished.
+    The entry stays while the instance waits for the budget, because later requests may not show the
+    deletion of its pod yet. A killed instance also keeps the entry of its completed pod. If a user
+    starts such an instance again before its pod is gone, the completed pod must not make the
+    instance count as finished.
     """
     return {
         str(instance.id): instance.pod.uid
@@ -82,10 +83,12 @@ def _replacing(plan: Plan) -> dict[str, str]:
 
 
 def _waits(case: Case) -> bool:
-    """Returns True if the verdict on an instance is not carried out in this sync.
+    """Returns True if this sync does not carry out the verdict on an instance.
 
-    That is so if the instance waits for the budget or for the end of a hold, or if a label or
-    annotation is written to its pod first.
+    The verdict has to wait if:
+
+    - the instance waits for the budget or for the end of a hold, or
+    - the service first writes a label or annotation to its pod (`case.step`).
     """
     delay = case.delay
     return case.step is not None or (
@@ -94,10 +97,13 @@ def _waits(case: Case) -> bool:
 
 
 def _failures(plan: Plan) -> dict[str, int]:
-    """Returns instance number -> number of its failed pods in a row.
+    """Returns instance number -> number of its pods that failed one after the other.
 
-    Only instances that should run and have failures are included: those whose completed pod waits
-    for its replacement, and those that have no pod at the moment.
+    Only instances that should run have an entry, and only in two cases:
+
+    - The pod of the instance ended soon after its creation and waits to be replaced. This pod
+      counts.
+    - The instance has no pod, or its pod is being deleted. The number in the observed status stays.
     """
     noted, result = plan.world.tapp.status.failures, {}
     for instance in plan.instances:
@@ -113,10 +119,11 @@ def _failures(plan: Plan) -> dict[str, int]:
 
 
 def _settling(plan: Plan) -> dict[str, str]:
-    """Returns update in place -> time of the first sync that had to wait for its completion.
+    """Returns update in place -> time of the first sync that waited for its completion.
 
-    Only elapsed time can show that these updates are complete, and it counts from that sync. A key
-    is an encoded `UpdateNote`: instance number and generation of the pod.
+    Only updates are included whose completion the status of the pod cannot show. They count as
+    complete some time after that sync. A key is an encoded `UpdateNote`: instance number and
+    generation of the pod.
     """
     noted = plan.world.tapp.status.settling
     keys = [
@@ -128,10 +135,10 @@ def _settling(plan: Plan) -> dict[str, str]:
 
 
 def _undated(plan: Plan) -> dict[str, str]:
-    """Returns instance and state of Ready -> time of the first sync that saw this state.
+    """Returns instance and status of Ready -> time of the first sync that saw this status.
 
-    A key is an encoded `ReadyNote`. Only pods whose condition Ready has no usable time are
-    included.
+    Only pods whose condition Ready has no usable time are included. A key is an encoded
+    `ReadyNote`.
     """
     return encoded(
         {
@@ -145,8 +152,8 @@ def _undated(plan: Plan) -> dict[str, str]:
 def _turned(plan: Plan) -> dict[str, str]:
     """Returns update in place -> names of the containers that the kubelet is about to restart.
 
-    The kubelet has seen the newest spec, and the containers were still the old ones. A key is an
-    encoded `UpdateNote`: instance number and generation of the pod.
+    The kubelet has observed the newest pod spec, but the status still shows the old containers. A
+    key is an encoded `UpdateNote`: instance number and generation of the pod.
     """
     return encoded(
         {

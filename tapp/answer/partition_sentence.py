@@ -7,10 +7,10 @@ from tapp.words.ranges import SHOWN, instance_list
 
 
 def kept_back(plan: Plan) -> str:
-    """Returns a sentence on the instances that a partition keeps at an older revision.
+    """Returns a sentence about the instances that a partition keeps at an older revision.
 
-    It names the instances, and the command with which a user continues the rollout. Returns an
-    empty string if the partition keeps no instance.
+    The sentence names the instances, and the command with which a user continues the rollout.
+    Returns an empty string if the partition keeps no instance.
     """
     instances = (case.instance for case in plan.notable)
     at = grouped((item.kept, item.id) for item in instances if item.kept)

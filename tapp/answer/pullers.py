@@ -1,6 +1,7 @@
-"""Puller pods, which pull the images of an update on a node (`tapp/decide/pulls.py`).
+"""The manifests of pullers: pods that pull the images of an update on a node before the update.
 
-A puller pod runs only a pause container, nothing of the images that it pulls.
+A puller runs only a pause container, and nothing of the images that it pulls. It mounts the images
+as volumes, so the kubelet pulls them. `tapp/decide/pulls.py` decides which pullers are needed.
 """
 
 from collections.abc import Mapping
@@ -14,15 +15,16 @@ from tapp.words.vocabulary import PULLER
 def new_puller(tapp: TApp, puller: Puller, image: str) -> dict[str, Any]:
     """Returns the manifest of a puller: a pod that pulls the images of an update on a node.
 
-    The pod satisfies the level "restricted" of Pod Security, and has the resources that quotas or
-    policies may require. For the registry it has the credentials of its template: pull secrets and
-    service account. It runs as the user of its image (`pause`: 65535), or as the user of the
-    template, because some clusters assign user ids.
+    The puller satisfies the level "restricted" of Pod Security, and has the resources that quotas
+    or policies may require. It pulls with the credentials of the template: pull secrets and service
+    account. It runs as the user that the template sets, because some clusters assign user ids. If
+    the template sets none, it runs as the user of its own image (`pause`: 65535).
 
     Args:
         tapp: the TApp.
-        puller: the node and the images to pull.
-        image: the image of the pod's only container, which waits (`Options.puller_image`).
+        puller: the node, the images to pull, and the template with the credentials.
+        image: the image of the puller's only container, which does nothing
+            (`Options.puller_image`).
     """
     given = {
         key: puller.template.spec[key]
@@ -82,10 +84,10 @@ def new_puller(tapp: TApp, puller: Puller, image: str) -> dict[str, Any]:
 
 
 def _resources(spec: Mapping[str, Any]) -> dict[str, dict[str, str]]:
-    """Returns the resources of a container that only waits.
+    """Returns the resources of the puller's container, which only waits.
 
-    Ephemeral storage is included only if a container of the template has some, because not every
-    node offers it. `spec` is the pod spec of the template.
+    Ephemeral storage is included only if a container of the template has it, because not every node
+    offers it. `spec` is the pod spec of the template.
     """
     named = [
         kind
@@ -106,10 +108,10 @@ _OS = "kubernetes.io/os"
 
 
 def _user(spec: Mapping[str, Any]) -> dict[str, int]:
-    """Returns the field `runAsUser` of the template, as a map.
+    """Returns the field `runAsUser` of the template, as a map of one entry.
 
-    Returns an empty map if the template has no such field, or runs as root. `spec` is the pod spec
-    of the template.
+    Returns an empty map if the template does not set the field, or sets it to root. `spec` is the
+    pod spec of the template.
     """
     user = (spec.get("securityContext") or {}).get("runAsUser")
     return {"runAsUser": user} if isinstance(user, int) and user > 0 else {}

@@ -1,7 +1,8 @@
 """Refusals: conditions that say what the service does not do, and what a user can do about it.
 
-Each situation has one condition, while the situation lasts. `_CHECKS` lists all checks in the order
-of the conditions. A check returns None if its situation does not exist.
+A refusal stays in the status as long as its cause exists. Each function in `_CHECKS` looks for one
+cause and returns the condition, or None if the cause does not exist. The enumeration `Type` defines
+the order of the conditions.
 """
 
 from collections.abc import Callable, Collection
@@ -25,10 +26,7 @@ from tapp.words.vocabulary import RESTART_IN_PLACE
 
 
 def refusals(plan: Plan) -> list[Finding]:
-    """Returns the refusals of a sync: conditions that say what the service does not do.
-
-    They are in the order of their types.
-    """
+    """Returns the refusals of a sync, sorted in the order of the enumeration `Type`."""
     found = [finding for check in _CHECKS if (finding := check(plan)) is not None]
     found += not_deleted(plan.findings.overdue, plan.world.tapp.metadata.namespace)
     return sorted(found, key=lambda finding: _PLACES[finding.type])
@@ -47,9 +45,11 @@ def _pods_not_created(plan: Plan) -> Finding | None:
 
 
 def not_deleted(overdue: Overdue, namespace: str) -> list[Finding]:
-    """Returns the conditions about overdue deletions, one for each kind of object with any.
+    """Returns the conditions about overdue deletions: one for pods, one for claims, one for
+    Services.
 
-    `namespace` is that of the TApp, for commands in the messages.
+    A kind of object without an overdue deletion gets no condition. `namespace` is the namespace of
+    the TApp, for commands in the messages.
     """
     pods = pods_sentence(overdue.pods, namespace)
     claims = claims_sentence(overdue.claims, namespace)
@@ -83,18 +83,25 @@ def _claims_not_owned(plan: Plan) -> Finding | None:
 
 
 def _place(plan: Plan) -> str:
-    """Returns `NAME -n NAMESPACE` of the TApp, for a kubectl command in a message."""
+    """Returns the text `NAME -n NAMESPACE` with which a kubectl command in a message names the
+    TApp.
+    """
     metadata = plan.world.tapp.metadata
     return f"{metadata.name} -n {metadata.namespace}"
 
 
 def _since(found: Since) -> str:
-    """Returns the instances with the times since when they lack an object, for a sentence."""
+    """Returns a text such as `instances 0-3 since 2026-01-01T00:00:00Z`.
+
+    `found` maps each time to the instances that have lacked an object since then.
+    """
     return "; ".join(f"{instance_list(ids)} since {since}" for since, ids in found.items())
 
 
 def _images_edited(plan: Plan) -> Finding | None:
-    """Returns the condition about images that users or programs have set in pods, or None."""
+    """Returns the condition about images that somebody other than this service set in pods, or
+    None.
+    """
     edited = plan.by_reason.get(Reason.IMAGES_EDITED, [])
     texts = [f"instance {case.instance.id}: {case.decision.message}" for case in edited]
     message = joined(texts, " instances")
@@ -104,7 +111,7 @@ def _images_edited(plan: Plan) -> Finding | None:
 def _metadata_edited(plan: Plan) -> Finding | None:
     """Returns the condition about labels and annotations of pods that differ from their template.
 
-    Returns None if no up-to-date pod has such a difference.
+    Only up-to-date pods are compared. Returns None if none of them differs from its template.
     """
     found: dict[str, list[int]] = {}
     for instance in plan.instances:
@@ -114,7 +121,8 @@ def _metadata_edited(plan: Plan) -> Finding | None:
         if pod.spec.metadata and pod.spec.metadata != template.metadata:
             different = [*edits(pod.spec.metadata, template.metadata)]
             if any(not edit.is_there for edit in different):
-                # Metacontroller's copy does not show that somebody has put a key back.
+                # The summary in `pod.spec` is based on Metacontroller's copy of the pod. If a key
+                # was removed and put back, only the pod's own metadata has the key.
                 manifest = plan.world.manifests[pod.name]
                 whole = {"labels": manifest.labels, "annotations": manifest.annotations}
                 different = [*edits(authors_metadata(whole).summary(), template.metadata)]
@@ -131,7 +139,7 @@ def _metadata_edited(plan: Plan) -> Finding | None:
 
 
 def _template_not_found(plan: Plan) -> Finding | None:
-    """Returns the condition about instances whose template does not exist or resolve, or None."""
+    """Returns the condition about instances whose template is missing or unusable, or None."""
     lost: dict[str, tuple[list[int], list[int]]] = {}
     for case in plan.notable:
         instance, decided = case.instance, case.instance.decided
@@ -155,7 +163,9 @@ def _template_not_found(plan: Plan) -> Finding | None:
 
 
 def _invalid_budget(plan: Plan) -> Finding | None:
-    """Returns the condition about a `maxUnavailable` that is no number or percentage, or None."""
+    """Returns the condition about a `maxUnavailable` that is neither number nor percentage, or
+    None.
+    """
     problems = [b.problem for b in (plan.budgets.force, plan.budgets.rolling) if b.problem]
     message = "; ".join(problems)
     if message:
@@ -164,7 +174,8 @@ def _invalid_budget(plan: Plan) -> Finding | None:
 
 
 def _revisions_not_found(plan: Plan) -> Finding | None:
-    """Returns the condition about instances that a partition keeps at a missing revision, or None.
+    """Returns the condition about instances that a partition keeps at an unrecorded revision, or
+    None.
 
     The history has no ControllerRevision of that revision, so these instances get no pod.
     """
@@ -189,7 +200,7 @@ def _revisions_not_found(plan: Plan) -> Finding | None:
 def _creation_blocked(plan: Plan) -> Finding | None:
     """Returns the condition about instances whose pod cannot be created, or None.
 
-    Instances that still have a pod count as well, because they would not get another one.
+    An instance that still has a pod also counts if a new pod could not be created for it.
     """
     found = {
         case.instance.id: case.decision.message for case in plan.by_reason.get(Reason.BLOCKED, [])
@@ -209,7 +220,10 @@ def _creation_blocked(plan: Plan) -> Finding | None:
 
 
 def _duplicate_merge_keys(plan: Plan) -> Finding | None:
-    """Returns the condition about pods with a list that Metacontroller cannot merge, or None."""
+    """Returns the condition about pods with a list that Metacontroller cannot merge, or None.
+
+    Two entries of such a list have the same merge key, such as two ports of the same number.
+    """
     doubled = {
         instance.id: instance.pod.spec.unmergeable
         for instance in plan.instances
@@ -226,11 +240,15 @@ def _duplicate_merge_keys(plan: Plan) -> Finding | None:
 
 
 def _claims_not_grown(plan: Plan) -> Finding | None:
-    """Returns the condition about claims that are smaller than in their template, or None."""
+    """Returns the condition about claims that request less storage than their template, or None."""
     obstacles, app = plan.findings.storage.growth.obstacles, plan.world.tapp.metadata.name
 
     def hint(found: Obstacle) -> str:
-        """Returns the command that shows the messages of the storage driver."""
+        """Returns a clause with the kubectl command that shows the storage driver's messages.
+
+        Returns an empty string if the storage driver has not refused the expansion. `found` is the
+        reason why claims have not grown.
+        """
         if found.reason is not Reason.INFEASIBLE:
             return ""
         claim = f"{found.template}-{app}-{min(obstacles[found])}"
@@ -292,7 +310,9 @@ def _services_not_created(plan: Plan) -> Finding | None:
 
 
 def _disruption_budget_not_applied(plan: Plan) -> Finding | None:
-    """Returns the condition about a PodDisruptionBudget that is not as the spec asks, or None."""
+    """Returns the condition about a PodDisruptionBudget that is missing, foreign or invalid, or
+    None.
+    """
     if plan.world.tapp.spec.disruption_budget is None:
         return None
     name = plan.world.tapp.metadata.name
@@ -325,7 +345,7 @@ def _disruption_budget_not_applied(plan: Plan) -> Finding | None:
 
 
 def _unreadable_pods(plan: Plan) -> Finding | None:
-    """Returns the condition about pods that the service cannot read, or None."""
+    """Returns the condition about pods whose JSON the service cannot read, or None."""
     left = [
         instance
         for case in plan.notable
@@ -351,7 +371,10 @@ def _foreign_pods(plan: Plan) -> Finding | None:
 
 
 def _images_not_pulled(plan: Plan) -> Finding | None:
-    """Returns the condition about images that cannot be pulled before updates, or None."""
+    """Returns the condition about images that pullers cannot pull, or None.
+
+    A puller is a pod that pulls the images of an update on a node before the update (`prePull`).
+    """
     failed = joined(plan.findings.pulls.failed)
     message = (
         failed
@@ -361,7 +384,10 @@ def _images_not_pulled(plan: Plan) -> Finding | None:
 
 
 def _pullers_not_run(plan: Plan) -> Finding | None:
-    """Returns the condition about pods for image pulls (pullers) that cannot run, or None."""
+    """Returns the condition about pullers that cannot run, or None.
+
+    A puller is a pod that pulls the images of an update on a node before the update (`prePull`).
+    """
     pulls = plan.findings.pulls
     if not pulls.unable:
         return None
@@ -372,7 +398,10 @@ def _pullers_not_run(plan: Plan) -> Finding | None:
 
 
 def _pods_not_resized(plan: Plan) -> Finding | None:
-    """Returns the condition about resizes of pods that take too long, or None."""
+    """Returns the condition about resizes of pods that take too long, or None.
+
+    The reason is `RESIZE_DEFERRED` if the kubelet has deferred all of these resizes.
+    """
     resizes = plan.findings.resizes
     texts = [f"instance {id}: {why}" for id, why in resizes.overdue.items()]
     message = joined(texts, " instances")
@@ -382,7 +411,9 @@ def _pods_not_resized(plan: Plan) -> Finding | None:
 
 
 def _unknown_containers(plan: Plan) -> Finding | None:
-    """Returns the condition about restart annotations that name no container, or None."""
+    """Returns the condition about restart annotations of templates that restart no container, or
+    None.
+    """
     wrong = {
         template.name: template.not_restarted[0]
         for instance in plan.instances
@@ -399,10 +430,10 @@ def _unknown_containers(plan: Plan) -> Finding | None:
 
 
 def _pod_status_not_written(plan: Plan) -> Finding | None:
-    """Returns the condition about pods whose status does not change as this service requests.
+    """Returns the condition about pods whose status the hook `/pod-status` has not changed in time.
 
-    The hook `/pod-status` should have opened or closed a readiness gate, or set the phase Failed on
-    a lost node. Returns None if no pod has waited for that hook too long.
+    The hook should have opened or closed a readiness gate, or set the phase Failed of a pod on a
+    lost node. Returns None if no pod has waited too long for the hook.
     """
     unserved = plan.findings.markers.unserved
     message = (
@@ -416,9 +447,10 @@ def _pod_status_not_written(plan: Plan) -> Finding | None:
 
 
 def _most_nodes_silent(plan: Plan) -> Finding | None:
-    """Returns the condition that no instance leaves its lost node, because most nodes are silent.
+    """Returns the condition that most nodes have stopped reporting, or None.
 
-    Returns None if most nodes report, or if the TApp does not leave lost nodes.
+    As long as the condition exists, no instance leaves a lost node for another node. Returns None
+    if most nodes report, or if the TApp never leaves lost nodes.
     """
     nodes = plan.findings.markers.nodes
     if not nodes.guarded or plan.world.tapp.spec.never_migrate:
@@ -432,7 +464,10 @@ def _most_nodes_silent(plan: Plan) -> Finding | None:
 
 
 def _invalid_lost_node_seconds(plan: Plan) -> Finding | None:
-    """Returns the condition about an invalid time limit in an annotation of the TApp, or None."""
+    """Returns the condition about an invalid time limit for lost nodes, or None.
+
+    An annotation of the TApp sets that limit.
+    """
     problem = plan.findings.markers.lost_seconds_problem
     return refused(Type.INVALID_LOST_NODE_SECONDS, Reason.NOT_SECONDS, problem)
 

@@ -1,12 +1,15 @@
 """The manifests in a response, for existing pods and Services, and for ControllerRevisions.
 
-Metacontroller applies the response immediately. The response for an existing pod is never its
-template: admission has changed the pod, and the API server would refuse most of the differences as
-an update. The response repeats what Metacontroller applied last (`Manifest.projected`), with only
-the intended changes. The policy `tapp-lean-pods` cuts the spec out of what was applied. The
-response for such a pod is its metadata, and an update in place adds the containers whose image
-changes. The manifests share parts with the observed objects, so no function here changes its
-arguments.
+Metacontroller applies the response immediately. The manifest of an existing pod in the response
+never comes from its template. Admission has changed the pod, and the API server would refuse most
+differences to the template. So the manifest repeats the one that Metacontroller applied last
+(`Manifest.projected`), and has only the intended changes.
+
+If the admission policy `tapp-lean-pods` is installed, Metacontroller's copy of a pod has no spec.
+The manifest then consists of metadata, and an update in place adds the containers whose image
+changes.
+
+The manifests share parts with the observed objects, so no function here changes its arguments.
 """
 
 from collections.abc import Container, Mapping
@@ -60,36 +63,41 @@ from tapp.words.vocabulary import (
 
 Document = dict[str, Any]
 
-_LONGEST_CAUSE = 1_000  # Characters of a change-cause, which every later request repeats
+# Most characters of a change-cause that is copied, because every later request contains the copy.
+_LONGEST_CAUSE = 1_000
 
 
 def unchanged_pod(
     pod: Pod, manifests: Mapping[str, Manifest], template: Template | None = None
 ) -> Document | Raw:
-    """Returns the response that leaves a pod unchanged.
+    """Returns the manifest for the response that leaves a pod unchanged.
 
     Args:
         pod: the pod.
         manifests: pod name -> labels, annotations and spec of the pod.
-        template: the template, if the pod has its revision, as in `kept_pod`; otherwise None.
+        template: the template whose revision the pod has; None if the pod has another revision, or
+            if no template is known (see `kept_pod`).
     """
     return kept_pod(manifests[pod.name], template) if pod.unchanged is None else pod.unchanged
 
 
 def kept_pod(manifest: Manifest, template: Template | None) -> Document:
-    """Returns the response that leaves a pod unchanged, built from the labels and annotations.
+    """Returns the manifest for the response that leaves a pod unchanged, built from its metadata.
+
+    This is the manifest that Metacontroller applied last. If it is not known, the manifest has only
+    labels and annotations that this service writes.
 
     Args:
-        manifest: labels, annotations and spec of the pod.
-        template: the template whose revision the pod has, so that the template's labels and
-            annotations on the pod are known to be written by this service. None if the pod has
-            another revision.
+        manifest: labels, annotations and spec of the observed pod.
+        template: the template whose revision the pod has, because this service has written the
+            labels and annotations of that template. None if the pod has another revision.
     """
     projected = manifest.projected
     if projected is not None:
         return projected
-    # Metacontroller has not applied the pod, or the annotation was removed: only our own labels and
-    # annotations are answered, so that Metacontroller takes no others over.
+    # Metacontroller has not applied the pod, or somebody has removed its last-applied annotation.
+    # The response then has only labels and annotations of this service. Metacontroller would become
+    # the owner of any others, and remove them later.
     document, labels, annotations = manifest.document, manifest.labels, manifest.annotations
     owned = {CONTROLLER_UID, HELD, INSTANCE, POD_INDEX, POD_STATUS, TEMPLATE_HASH, UNIQ_HASH}
     known = {DRAIN, FAILURES, IN_PLACE_UPDATE, LOST_NODE, TEMPLATE_IMAGES, WRITTEN}
@@ -109,10 +117,12 @@ def kept_pod(manifest: Manifest, template: Template | None) -> Document:
 
 
 def kept_plain(child: Manifest) -> Document:
-    """Returns the response that leaves a Service or a PodDisruptionBudget unchanged."""
+    """Returns the manifest for the response that leaves a Service or a PodDisruptionBudget
+    unchanged.
+    """
     if child.projected is not None:
         return child.projected
-    # Metacontroller has not applied the object: its name alone changes nothing.
+    # Metacontroller has not applied the object. A manifest with only a name changes nothing.
     found = child.document["metadata"]
     metadata = {key: found[key] for key in ("name", "namespace") if key in found}
     return {**child.kind.type_meta, "metadata": metadata}
@@ -126,18 +136,19 @@ def overlaid_pod(  # noqa: PLR0913, PLR0917 - what is known of the update
     record: str | None,
     before: Metadata | None,
 ) -> Document:
-    """Returns the response that updates a pod in place.
+    """Returns the manifest for the response that updates a pod in place.
 
-    The update changes images, labels and annotations. It writes a label or annotation if the
-    template's value has changed. It leaves out a label or annotation that the template no longer
-    has, so that Metacontroller removes it from the pod.
+    The update changes images, labels and annotations. It writes a label or annotation whose value
+    differs between the old and the new template. It leaves out a label or annotation that the new
+    template no longer has, so Metacontroller removes it from the pod.
 
     Args:
         manifest: labels, annotations and spec of the observed pod.
         instance: the number of the instance.
-        template: the template that the update brings the pod to.
+        template: the new template, to which the pod is updated.
         images: container name -> new image.
-        record: the record of the update (`update.record_of`); with None the pod keeps its record.
+        record: the text of the pod's annotation about its last update in place
+            (`update.record_of`). If it is None, the annotation stays as it is.
         before: labels and annotations of the template that the pod was created from; None if
             unknown.
     """
@@ -174,14 +185,16 @@ _OUR_LABELS = frozenset({INSTANCE, POD_INDEX, POD_STATUS, TEMPLATE_HASH, UNIQ_HA
 def _written(
     manifest: Manifest, template: Template, part: str, before: Metadata | None
 ) -> dict[str, str]:
-    """Returns the template's labels or annotations that a pod has after an update in place.
+    """Returns the labels or annotations for the response that updates a pod in place.
+
+    Labels and annotations that this service adds to every pod are left out.
 
     Args:
         manifest: labels, annotations and spec of the observed pod.
-        template: the template that the update brings the pod to.
+        template: the new template, to which the pod is updated.
         part: `labels` or `annotations`.
-        before: labels and annotations of the template that the pod was created from; if it is None,
-            they are guessed from the pod.
+        before: labels and annotations of the template that the pod was created from. If it is None,
+            they are guessed from Metacontroller's copy of the pod.
     """
     observed = manifest.labels if part == "labels" else manifest.annotations
     wanted = Metadata(template.labels, template.annotations).of(part)
@@ -197,9 +210,10 @@ def _written(
 
 
 def marked_pod(manifest: Manifest, mark: Mark) -> Document:
-    """Returns the response that writes markers (labels, annotations, a toleration) on a pod.
+    """Returns the manifest for the response that writes markers on a pod.
 
-    Markers that `mark` does not have are removed. Everything else of the pod stays as it is.
+    A marker is a label, annotation or toleration that asks for an action and restarts nothing. The
+    response removes markers that `mark` does not have. It changes nothing else of the pod.
     """
     kept = kept_pod(manifest, None)
     metadata = dict(kept["metadata"])
@@ -220,13 +234,13 @@ def marked_pod(manifest: Manifest, mark: Mark) -> Document:
 def _set_hold_markers(
     metadata: Document, manifest: Manifest, hold: HoldMarkers, authored: Container[str] = ()
 ) -> None:
-    """Writes the label and annotations about a hold into the metadata of the response.
+    """Writes the label and the annotations about a hold into the metadata of the response.
 
     Args:
         metadata: the metadata of the response, which the function changes.
         manifest: labels, annotations and spec of the observed pod.
-        hold: the label and annotations; an empty value removes one.
-        authored: keys of annotations that the response has from the template; these stay.
+        hold: the label and the annotations. An empty value removes the key from the pod.
+        authored: annotation keys that the response has from the template; their values stay.
     """
     _set(metadata, manifest, "labels", **{HELD: hold.label})
     markers = {WANTED: hold.wanted, WANTED_SINCE: hold.since}
@@ -243,8 +257,9 @@ def _set_hold_markers(
 def _set(metadata: Document, manifest: Manifest, part: str, **markers: str) -> None:
     """Sets labels or annotations in the response; an empty value removes the key from the pod.
 
-    Metacontroller removes only keys that it has applied before. Any other key gets an empty value,
-    because the pod would keep it if the response left it out.
+    Metacontroller removes a key only if it has applied the key before. If Metacontroller has not
+    applied the key, the response contains the key with an empty value. The pod would keep its value
+    if the response left the key out.
 
     Args:
         metadata: the metadata of the response, which the function changes.
@@ -266,13 +281,14 @@ def _set(metadata: Document, manifest: Manifest, part: str, **markers: str) -> N
 def _with_images(spec: Document, images: Mapping[str, str], manifest: Manifest) -> Document:
     """Returns a pod spec with new images.
 
-    A container that `spec` lacks is added with its name and image only, because Metacontroller
-    merges containers by name.
+    If `spec` lacks a container, the container is added with only its name and image, because
+    Metacontroller merges containers by name.
 
     Args:
-        spec: the spec that Metacontroller has applied last; empty if its copy was cut.
+        spec: the spec in Metacontroller's last-applied copy of the pod; empty if an admission
+            policy has removed the spec from the copy.
         images: container name -> new image.
-        manifest: the observed pod, which shows the names of init containers.
+        manifest: the observed pod, which shows which containers are init containers.
     """
     result = dict(spec)
     init = {item.get("name") for item in manifest.spec.get("initContainers") or []}
@@ -293,8 +309,8 @@ def _with_images(spec: Document, images: Mapping[str, str], manifest: Manifest) 
 def new_revision(tapp: TApp, record: NewRecord) -> Document:
     """Returns a new ControllerRevision as JSON.
 
-    It has the annotation `change-cause` of the TApp, if a user has set it. `record` has the
-    template and its values.
+    If a user has set the annotation `change-cause` on the TApp, the ControllerRevision gets it,
+    too. `record` has the template and the values to record.
     """
     annotations = {TEMPLATE: record.template}
     if record.values.digest:
@@ -317,9 +333,10 @@ def new_revision(tapp: TApp, record: NewRecord) -> Document:
 
 
 def kept_revision(revision: RevisionObject) -> Document:
-    """Returns the response that keeps a ControllerRevision as it is.
+    """Returns the manifest for the response that keeps a ControllerRevision as it is.
 
-    The name of the object is enough, because Metacontroller never updates it (`OnDelete`).
+    A manifest with only the name is enough, because Metacontroller never updates a
+    ControllerRevision (`OnDelete`).
     """
     metadata = {"name": revision.metadata.name}
     return {"apiVersion": "apps/v1", "kind": "ControllerRevision", "metadata": metadata}

@@ -1,4 +1,4 @@
-"""The PATCH requests that resize pods; the service sends them after its response."""
+"""The PATCH requests that resize pods; the service sends them after it has sent its response."""
 
 from typing import Any, NamedTuple
 
@@ -9,7 +9,9 @@ Document = dict[str, Any]
 
 
 class Patch(NamedTuple):
-    """One PATCH request of a pod's subresource `resize`: where it goes, and its body."""
+    """A PATCH request for the subresource `resize` of a pod: namespace and name of the pod, and
+    body.
+    """
 
     namespace: str
     name: str
@@ -19,8 +21,8 @@ class Patch(NamedTuple):
 def patches(plan: Plan) -> list[Patch]:
     """Returns the PATCH requests for the resizes that a sync has decided on.
 
-    Each patch has the pod's uid and resourceVersion, so the API server rejects it if the pod has
-    changed.
+    Each patch contains the uid and the resourceVersion of its pod, so the API server rejects the
+    patch if the pod has changed.
     """
     namespace = plan.world.tapp.metadata.namespace
     return [
@@ -31,9 +33,9 @@ def patches(plan: Plan) -> list[Patch]:
 
 
 def patch_of(change: Resize) -> Document:
-    """Returns the strategic merge patch of the subresource `resize` for a pod.
+    """Returns the body of a resize request: a strategic merge patch of the subresource `resize`.
 
-    It has the new resources of containers and native sidecars.
+    The patch has the new resources of containers and native sidecars.
     """
     main = set(change.pod.spec.main_containers)
     spec: Document = {}

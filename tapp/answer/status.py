@@ -1,8 +1,8 @@
-"""The TApp's status: counts, a word for each instance, notes for later syncs, and conditions.
+"""The TApp's status: counts, a state for each instance, notes for later syncs, and conditions.
 
-The status depends only on the request, so a repeated sync writes the same status: the time of a
-condition is the newest time in the request. Only notes that say since when something is so contain
-the time of the sync (`noted.py`).
+The status depends only on the request, so a repeated sync writes the same status. That is why a
+changed condition gets the newest time in the request. Only notes about the time since when a
+situation exists contain the time of the sync (`noted.py`).
 """
 
 from typing import Any
@@ -20,7 +20,7 @@ _COUNTS = ("replicas", "readyReplicas", "updatedReplicas")
 
 
 def status_of(plan: Plan, conditions: Conditions) -> Document:
-    """Returns the status of the TApp to write; Metacontroller adds `observedGeneration`."""
+    """Returns the status of the TApp to write. Metacontroller adds `observedGeneration`."""
     by_template: dict[str, list[int]] = {}
     for instance in plan.instances:
         pod = instance.pod
@@ -44,7 +44,8 @@ def status_of(plan: Plan, conditions: Conditions) -> Document:
             str(instance.id): instance.status
             for instance in plan.instances
             if instance.wanted
-            # An instance whose turn comes later has no word: its pod was not requested.
+            # An instance without a pod that waits for its turn (OrderedReady) is left out, because
+            # the service has not requested its pod yet.
             and (instance.pod is not None or not plan.findings.is_created_later(instance.id))
         },
         "templates": {
@@ -56,7 +57,10 @@ def status_of(plan: Plan, conditions: Conditions) -> Document:
 
 
 def _revisions(partition: Partition) -> dict[str, str]:
-    """Returns `currentRevision` and `updateRevision`; a revision that is unknown is left out."""
+    """Returns the fields `currentRevision` and `updateRevision` of the status.
+
+    A field is left out if its revision is not known.
+    """
     found = {"currentRevision": partition.current, "updateRevision": partition.update}
     return {key: revision for key, revision in found.items() if revision}
 
@@ -64,7 +68,7 @@ def _revisions(partition: Partition) -> dict[str, str]:
 def _selector(plan: Plan) -> str:
     """Returns the label selector of the instances' pods, for HorizontalPodAutoscalers.
 
-    It excludes the pods that only pull images (`prePull`).
+    With `prePull`, the selector excludes pullers, the pods that only pull images.
     """
     ours = f"{CONTROLLER_UID}={plan.world.tapp.metadata.uid}"
     pulls = plan.world.tapp.spec.update_strategy.in_place_update_strategy.pre_pull
@@ -74,7 +78,8 @@ def _selector(plan: Plan) -> str:
 def _documents(plan: Plan, conditions: Conditions) -> list[Document]:
     """Returns the conditions as JSON, with the times of their last changes.
 
-    A condition whose status has not changed keeps its time.
+    A condition whose status has not changed keeps its time. A changed condition gets the newest
+    time in the request (`_newest_time`).
     """
     findings = conditions.all
     before = {condition.type: condition for condition in plan.world.tapp.status.conditions}
@@ -87,10 +92,10 @@ def _documents(plan: Plan, conditions: Conditions) -> list[Document]:
 
 
 def _newest_time(plan: Plan) -> str:
-    """Returns the newest time at which the TApp or one of its pods was written.
+    """Returns the newest time in the request at which the TApp or one of its pods changed.
 
-    Times are RFC 3339, so they sort as texts. Invalid times, and times far in the future, are left
-    out. Returns an empty string if no time is left.
+    Times are RFC 3339, so they are compared as texts. Invalid times and times far in the future are
+    ignored. Returns an empty string if no time is left.
     """
     tapp = plan.world.tapp
     times = [tapp.metadata.creation_timestamp]
