@@ -1,6 +1,6 @@
-"""The pod templates of one spec, resolved, by name and by instance.
+"""The pod templates of one spec, by name and by instance, with and without their placeholders.
 
-`resolve_templates` resolves all templates of a spec before any decision. A template without
+`resolve_templates` validates all templates of a spec before any decision. A template without
 placeholders is the same for all of its instances. A template with placeholders is filled in for
 each instance (`filling.py`): `with_own_templates` does that for all instances together.
 """
@@ -24,12 +24,13 @@ from tapp.words.reasons import Reason
 from tapp.words.vocabulary import DEFAULT_TEMPLATE
 
 TemplateResult = Template | Unresolved
-# Name of a template with placeholders, and their texts -> the template with these texts.
+# (Name of a template with placeholders, text of each placeholder in order) -> the template with its
+# placeholders filled in.
 FilledTemplates = dict[tuple[str, ...], TemplateResult]
 
 
 class _Data(msgspec.Struct, rename="camel"):
-    """`data` of a ControllerRevision: a recorded template, and the values that it reads."""
+    """The field `data` of a ControllerRevision: a recorded template, and the values that it reads."""
 
     template: dict[str, Any]
     values: dict[str, dict[str, str]] = {}
@@ -37,7 +38,7 @@ class _Data(msgspec.Struct, rename="camel"):
 
 
 class _TemplateOnly(msgspec.Struct):
-    """`data` of a ControllerRevision without its values, which cannot be read."""
+    """The field `data` of a ControllerRevision, without values; used if the values are malformed."""
 
     template: dict[str, Any]
 
@@ -56,20 +57,21 @@ class Templates:
     # Template name -> template, as its author wrote it, for all templates of the spec.
     by_name: Mapping[str, TemplateResult]
     claims: frozenset[str]  # Names of the claim templates.
-    # Template name -> instances (keys of `spec.values`) that run it and have values. Empty if no
-    # template has placeholders.
+    # Template name -> instances that run the template and have an entry in `spec.values` (keys of
+    # `spec.values`). Empty if no template has placeholders.
     valued: Mapping[str, Sequence[str]]
-    # Template name -> values that it reads, for the history; only for templates with placeholders.
+    # Template name -> the values of the spec that the template reads, to be recorded in a
+    # ControllerRevision. Only templates with placeholders have an entry.
     values: Mapping[str, KeptValues]
     # Claim template name -> its placeholders, or why they are invalid.
     claim_slots: Mapping[str, Slots | str]
     service_slots: Slots | str  # Placeholders of `spec.serviceTemplate`, or why they are invalid.
     # Reason why the pod templates cannot be filled in for all instances, or an empty string.
     filling_problem: str
-    # Recorded Service name and claim templates, if the spec is that of a record.
+    # Recorded Service name and claim templates, if `spec` was made from a ControllerRevision.
     other_parts: ClaimsAndService = NOT_RECORDED
-    # Instance -> its template, for instances that do not simply run a default template without
-    # placeholders. `of` looks up the template of an instance that is missing here.
+    # Number of an instance -> its template. If the default template has no placeholders, instances
+    # that run it have no entry. `of` looks up the template of such an instance.
     own: Mapping[int, TemplateResult] = field(default_factory=dict)
 
     def of(self, instance: int) -> TemplateResult:
@@ -88,9 +90,8 @@ class Templates:
 
         Args:
             instance: the number of the instance.
-            known: templates that were filled in before. If one has the same texts, it is returned;
-                otherwise the new one is added. So instances with equal texts share one template,
-                which saves time and memory.
+            known: a cache of filled-in templates, which the function extends. Instances whose
+                placeholders have equal texts share one template, which saves time and memory.
         """
         found = self.named(self.spec.template_name(instance))
         if not isinstance(found, Template) or not found.slots:
@@ -111,9 +112,7 @@ class Templates:
         return own
 
     def with_own_templates(self) -> "Templates":
-        """Returns a copy in which the templates of all instances below `spec.replicas` are filled
-        in.
-        """
+        """Returns a copy with the filled-in templates of all instances below `spec.replicas`."""
         ids: Iterable[int] = range(self.spec.replicas)
         if self.shared(self.spec.default_name) is not None:
             ids = [id for id in ids if str(id) in self.spec.templates]
@@ -121,9 +120,10 @@ class Templates:
         return replace(self, own={id: self.filled_in(id, known) for id in ids})
 
     def filled_templates(self) -> list[tuple[Template, Template]]:
-        """Returns pairs of a template with placeholders and the result of filling it in.
+        """Returns pairs of a template with placeholders and that template with its placeholders
+        filled in.
 
-        Each filled-in template is returned once, also if several instances share it.
+        Each filled-in template occurs once, even if several instances share it.
         """
         distinct = {id(own): own for own in self.own.values()}
         return [
@@ -149,10 +149,10 @@ class Templates:
         return filled
 
     def shared(self, name: str) -> TemplateResult | None:
-        """Returns the template called `name`; None if it has placeholders.
+        """Returns the template called `name` if all its instances share it; None if it has
+        placeholders.
 
-        A template without placeholders is the same for all instances. Returns `Unresolved` if it
-        does not exist or cannot be used.
+        Returns `Unresolved` if the template does not exist or cannot be used.
         """
         found = self.named(name)
         return None if isinstance(found, Template) and found.slots else found
@@ -166,24 +166,26 @@ class Templates:
         return _not_in_spec(name) if found is None else found
 
     def values_of(self, name: str) -> KeptValues:
-        """Returns the values that the template called `name` reads, as ControllerRevisions have
-        them.
+        """Returns the entries of `spec.values` and `spec.defaultValues` that a template reads.
 
-        Returns `NO_VALUES` if the template reads no values.
+        They have the form in which a ControllerRevision records them. Returns `NO_VALUES` if the
+        template called `name` reads no values.
         """
         return self.values.get(name, NO_VALUES)
 
     def filled_alike(self, name: str, data: bytes) -> bool:
-        """Returns True if a ControllerRevision's values fill in a template as the spec's do.
+        """Returns True if the values in a ControllerRevision give the same texts as the values in
+        the spec.
 
-        Only instances are compared that run the template now and have values in the spec or in the
-        ControllerRevision. The latter may have values of further instances, which ran the template
-        when it was written. Returns False if it cannot be read, or if the template has no
-        placeholders.
+        The values compared are those that the placeholders of one template read. The function
+        compares instances that run the template now and have values in the spec or in the
+        ControllerRevision. It ignores values of other instances, which ran the template when the
+        ControllerRevision was written. Returns False if the ControllerRevision cannot be read, or
+        if the template has no placeholders.
 
         Args:
             name: the name of the template.
-            data: the JSON of the ControllerRevision's `data`.
+            data: the JSON of the ControllerRevision's field `data`.
         """
         template = self.named(name)
         if not isinstance(template, Template) or not template.slots:
@@ -211,13 +213,14 @@ class Templates:
         return sorted(keys)
 
     def recorded(self, name: str, data: bytes) -> "Templates | None":
-        """Returns the templates of an older spec, in which all instances run one template.
+        """Returns the templates of an older spec, which a ControllerRevision has recorded.
 
-        Returns None if the ControllerRevision is not valid.
+        In that spec all instances run the recorded template. Returns None if the ControllerRevision
+        cannot be read.
 
         Args:
-            name: the name that the template has in the result.
-            data: the JSON of a ControllerRevision's `data`.
+            name: the name that the recorded template gets in the result.
+            data: the JSON of the ControllerRevision's field `data`.
         """
         try:
             found = _read_data(data)
@@ -240,12 +243,12 @@ class Templates:
         return resolve_templates(spec, self.app, self.namespace, other_parts=other_parts)
 
     def texts_of(self, slots: Slots, instance: int) -> dict[str, str]:
-        """Returns placeholder -> text for the placeholders of one instance.
+        """Returns placeholder -> text for one instance.
 
-        Raises UnfilledError if a value is missing or invalid.
+        Raises UnfilledError if a value that a placeholder reads is missing or invalid.
 
         Args:
-            slots: the placeholders.
+            slots: the placeholders of a template.
             instance: the number of the instance.
         """
         return own_of(self.spec, slots, instance, self.app, self.namespace)
@@ -258,14 +261,14 @@ def resolve_templates(
     *,
     other_parts: ClaimsAndService = NOT_RECORDED,
 ) -> Templates:
-    """Resolves all templates of a spec, without filling in their placeholders.
+    """Validates all templates of a spec, and returns them without filling in their placeholders.
 
     Args:
         spec: the spec.
-        app: the name of the TApp, for placeholders.
-        namespace: the namespace of the TApp, for placeholders.
+        app: the name of the TApp, which placeholders can read.
+        namespace: the namespace of the TApp, which placeholders can read.
         other_parts: the Service name and claim templates of a ControllerRevision, if the spec was
-            made from one.
+            made from a ControllerRevision.
     """
     claims = frozenset(map(claim_name, spec.volume_claim_templates))
     names = dict.fromkeys([spec.default_name, DEFAULT_TEMPLATE, *spec.template_pool])
@@ -296,7 +299,7 @@ def resolve_templates(
 
 
 def _not_in_spec(name: str) -> Unresolved:
-    """Returns the result for a template that the spec does not have, with a message."""
+    """Returns the `Unresolved` for a template name that the spec lacks; its message says so."""
     where = "in spec.templatePool"
     if name == DEFAULT_TEMPLATE:
         where = "in spec.templatePool, and spec.template is not set"
@@ -335,9 +338,10 @@ def _service_slots(spec: TAppSpec) -> Slots | str:
 
 
 def _problem_of_templates(spec: TAppSpec, slots: Mapping[str, Slots]) -> str:
-    """Returns why the pod templates are too large to be filled in for all instances, or "".
+    """Returns why the filled-in pod templates of all instances would be too large, or an empty
+    string.
 
-    `slots` has the placeholders of each template that has any, by the template's name.
+    `slots` maps the name of each template with placeholders to its placeholders.
     """
     replicas = spec.replicas
     named = [spec.template_name(id) for id in range(replicas) if str(id) in spec.templates]
@@ -349,18 +353,18 @@ def _problem_of_templates(spec: TAppSpec, slots: Mapping[str, Slots]) -> str:
 
 
 def _problem_of(spec: TAppSpec, each: int) -> str:
-    """Returns why a template is too large to be filled in for all instances, or an empty string.
+    """Returns why the filled-in templates of all instances would be too large, or an empty string.
 
-    `each` is the number of bytes for one instance.
+    `each` is the size of the filled-in templates of one instance, in bytes.
     """
     return filling_problem(each * spec.replicas, spec.replicas)
 
 
 def _read_data(data: bytes) -> _Data:
-    """Decodes the JSON of a ControllerRevision's `data`.
+    """Decodes the JSON of a ControllerRevision's field `data`.
 
     Values of a wrong type are dropped, so that the template can still be used. Raises
-    msgspec.DecodeError if the template cannot be decoded.
+    msgspec.DecodeError if the template itself cannot be decoded.
     """
     try:
         return _decode_data(data)
@@ -369,7 +373,10 @@ def _read_data(data: bytes) -> _Data:
 
 
 def _slots_or_problem(body: Any) -> Slots | str:
-    """Returns the placeholders of a template, or why they are invalid."""
+    """Returns the placeholders of a template, or why they are invalid.
+
+    `body` is the template as decoded JSON.
+    """
     try:
         return placeholders_in(body)
     except UnfilledError as error:

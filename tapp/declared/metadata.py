@@ -1,8 +1,8 @@
-"""Labels and annotations of templates: what an update in place writes, and how a pod's differ.
+"""Labels and annotations of templates: how pods differ in them, and what an update in place writes.
 
-Other programs write labels and annotations of pods, too; for example, a database may set `role:
-primary` on its own pod. So an update in place (`written`) writes only the keys whose value differs
-between the template that the pod was created from and the new template.
+Other programs also write labels and annotations of pods. For example, a database may set `role:
+primary` on its own pod. So an update in place (`written`) writes a key only if its value differs
+between two templates: the one that the pod was created from, and the new one.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,7 +18,7 @@ from tapp.words.vocabulary import HELD_ANNOTATIONS, NEVER_IN_TEMPLATES
 
 Entries = Mapping[str, str]
 
-# A summary has values up to this many characters, and digests of longer ones.
+# Most characters of a value in a summary; a digest takes the place of a longer value.
 _LONGEST = 80
 # Characters of a value that are shown in a message.
 _SHOWN = 40
@@ -45,19 +45,20 @@ class Metadata(NamedTuple):
 
 
 def authors_metadata(metadata: Any) -> Metadata:
-    """Returns those labels and annotations of a pod that come from its template.
+    """Returns the labels and annotations of a pod that come from its template.
 
     Keys that belong to one pod only, such as the instance number, are left out. `metadata` is the
-    metadata of the pod, of any shape.
+    `metadata` of the pod as decoded JSON, of any shape.
     """
     labels = own_labels({"labels": map_in(metadata, "labels")})
     return Metadata(for_every_pod(labels), for_every_pod(map_in(metadata, "annotations")))
 
 
 def for_every_pod(entries: Mapping[str, Any]) -> Entries:
-    """Returns those labels or annotations of a pod that its template may have given to it.
+    """Returns the labels or annotations of a pod that may come from its template.
 
-    Keys that belong to one pod only are left out, and values that are no text.
+    Left out are keys that belong to one pod only, and values that are not text. `entries` are all
+    labels or all annotations of the pod.
     """
     own = held_annotations(entries)
     return {
@@ -68,9 +69,10 @@ def for_every_pod(entries: Mapping[str, Any]) -> Entries:
 
 
 def held_annotations(annotations: Mapping[str, Any]) -> frozenset[str]:
-    """Returns the keys of the annotations for autoscalers that the service wrote on a pod on hold.
+    """Returns the annotation keys that the service set on a pod on hold, for autoscalers.
 
-    `annotations` are those of the pod.
+    Another annotation of the pod lists these keys (`HELD_ANNOTATIONS`). `annotations` are all
+    annotations of the pod.
     """
     text = annotations.get(HELD_ANNOTATIONS)
     return frozenset(text.split(",")) if isinstance(text, str) and text else frozenset()
@@ -85,25 +87,29 @@ def _summaries(entries: Entries) -> Entries:
 
 
 def written(observed: Entries, applied: Entries, wanted: Entries, before: Entries) -> Entries:
-    """Returns the labels or annotations of the response for an update in place.
+    """Returns the labels or annotations that the response for an update in place contains.
 
-    Metacontroller removes a key that is missing in the response if it applied the key last time. If
-    somebody has removed a key from the pod, and the template has not changed the key, it stays
-    removed.
+    Metacontroller removes a key from the pod if the key is missing in the response and
+    Metacontroller applied it last time. For each key, the result has:
+
+    - The new template's value, if the value differs between the two templates.
+    - The pod's value, if both templates have the same value. If somebody has removed the key from
+      the pod, the key is left out.
+    - The pod's value, if neither template has the key, but Metacontroller applied it last time.
 
     Args:
-        observed: the entries of the pod.
-        applied: the entries that Metacontroller wrote last.
-        wanted: the entries of the template that the pod is updated to.
-        before: the entries of the template that the pod was created from.
+        observed: the labels or annotations of the pod.
+        applied: the labels or annotations that Metacontroller applied last.
+        wanted: the labels or annotations of the new template, to which the pod is updated.
+        before: the labels or annotations of the template that the pod was created from.
     """
     found = {
         key: text if before.get(key) != text else observed[key]
         for key, text in wanted.items()
         if before.get(key) != text or key in observed
     }
-    # A key that neither template has comes from an earlier template. It stays, because only a
-    # changed key is written.
+    # A key that neither template has comes from an earlier template. The pod keeps the key, because
+    # this update changes only keys whose value differs between the two templates.
     others = (key for key in applied if key not in wanted and key not in before)
     return found | {key: observed[key] for key in others if key in observed}
 
@@ -111,18 +117,24 @@ def written(observed: Entries, applied: Entries, wanted: Entries, before: Entrie
 def guessed_before(
     last: Entries | None, observed: Entries, wanted: Entries, edited: Mapping[str, str]
 ) -> Entries:
-    """Returns the likely labels or annotations of the template that a pod was created from.
+    """Guesses the labels or annotations of the template that a pod was created from.
 
-    This is used if the history lacks the pod's revision. Metacontroller's copy of the pod has the
-    entries of that template. But a value that somebody changed before the last write is in the
-    copy, too. So an entry counts as unchanged by the template if somebody else wrote it last and
-    the copy has the pod's value. It then gets the value of the wanted template.
+    The result is used as `before` in `written` if the history has no record of the pod's revision.
+    It is based on Metacontroller's copy of the pod (the last-applied annotation), which contains
+    all labels and annotations of that template. The copy may also contain values that somebody else
+    set on the pod. `written` must not overwrite these values. For each key of the copy, the result
+    has:
+
+    - The new template's value, if somebody else wrote the key last and the pod still has the copy's
+      value. `written` then sees no difference between the templates, and keeps the pod's value.
+    - The copy's value, in all other cases.
 
     Args:
-        last: the entries in Metacontroller's copy. Without a copy (None), the result is empty.
-        observed: the entries of the pod.
-        wanted: the entries of the template that the pod is updated to.
-        edited: the entries that somebody else wrote last: key -> writer.
+        last: the labels or annotations in Metacontroller's copy. If there is no copy (None), the
+            result is empty.
+        observed: the labels or annotations of the pod.
+        wanted: the labels or annotations of the new template, to which the pod is updated.
+        edited: key -> field manager, for keys that somebody other than this service wrote last.
     """
     if last is None:
         return {}
@@ -135,7 +147,7 @@ def guessed_before(
 
 
 class Edit(NamedTuple):
-    """A label or annotation that a pod lacks or has with another value than its template."""
+    """A label or annotation of a template that the pod lacks, or has with another value."""
 
     is_there: bool  # True if the pod has the key, False if somebody has removed it.
     text: str  # Key and both values, for a message.
@@ -144,12 +156,12 @@ class Edit(NamedTuple):
 def edits(pod: bytes, template: bytes) -> Iterator[Edit]:
     """Yields the labels and annotations of a template that a pod lacks or has with another value.
 
-    Keys that only the pod has are left out, because an earlier template or somebody else has added
+    Keys that only the pod has are left out, because an earlier template or another program added
     them.
 
     Args:
         pod: a summary (`Metadata.summary`) of the pod's labels and annotations.
-        template: a summary of the template's labels and annotations.
+        template: a summary (`Metadata.summary`) of the template's labels and annotations.
     """
     for part, found, wanted in zip(
         ("label", "annotation"), _decode(pod), _decode(template), strict=True

@@ -22,7 +22,7 @@ _REFERENCE = re.compile(
     r"(?P<digest>@[A-Za-z][A-Za-z0-9]*+(?:[-_+.][A-Za-z][A-Za-z0-9]*+)*+:[0-9a-fA-F]{32,}+)?"
 )
 _IDENTIFIER = re.compile("[a-f0-9]{64}")
-# Longer texts are not examined.
+# Most characters of a text that is parsed; a longer text counts as invalid.
 _LONGEST = 1_000
 # Most characters of a repository without its registry (RepositoryNameTotalLengthMax).
 _LONGEST_PATH = 255
@@ -31,9 +31,10 @@ _DIGESTS = re.compile("@(?:sha256:[a-f0-9]{64}|sha384:[a-f0-9]{96}|sha512:[a-f0-
 
 
 def pull_policy(image: Any) -> str:
-    """Returns the default `imagePullPolicy` of a container (core/v1, SetDefaults_Container).
+    """Returns the `imagePullPolicy` that Kubernetes sets by default for an image reference.
 
-    It is `Always` for the tag `latest`, which also stands for a missing tag without a digest.
+    The policy is `Always` if the tag is `latest`, or if the reference has neither tag nor digest.
+    In all other cases the policy is `IfNotPresent` (core/v1, SetDefaults_Container).
     """
     found = _parsed(image)
     if found is None:
@@ -43,12 +44,15 @@ def pull_policy(image: Any) -> str:
 
 
 def is_reference(image: Any) -> bool:
-    """Returns True if a container runtime accepts a text as an image reference."""
+    """Returns True if `image` is a text that a container runtime accepts as an image reference."""
     return _parsed(image) is not None
 
 
 def _parsed(image: Any) -> re.Match[str] | None:
-    """Returns the parts of an image reference; None if it is invalid (ParseNormalizedNamed)."""
+    """Matches an image reference against its grammar; returns None if the reference is invalid.
+
+    The match has the groups `host`, `path`, `tag` and `digest` (ParseNormalizedNamed).
+    """
     if not isinstance(image, str) or len(image) > _LONGEST or _IDENTIFIER.fullmatch(image):
         return None
     found = _REFERENCE.fullmatch(image)
@@ -66,7 +70,11 @@ def _parsed(image: Any) -> re.Match[str] | None:
 
 
 def _is_registry(first: str) -> bool:
-    """Returns True if the first part of a reference is a registry (splitDockerDomain)."""
+    """Returns True if the part of an image reference before its first slash is a registry.
+
+    The rule is that of splitDockerDomain: a registry has a dot, a colon or an uppercase letter, or
+    is `localhost`.
+    """
     return "." in first or ":" in first or first == "localhost" or first.lower() != first
 
 
@@ -98,11 +106,11 @@ def _tagged(path: str) -> tuple[str, str, str]:
 def names_of(image: str, image_id: str | None = "") -> set[str]:
     """Returns the canonical name and the known digests of an image.
 
-    Two images are the same if they have one of these in common.
+    Two images are the same if their sets have an element in common.
 
     Args:
-        image: the image reference; empty or missing references have no name.
-        image_id: the `imageID` of a container's status, if it is known.
+        image: the image reference. If it is empty, the set has no name.
+        image_id: the `imageID` of a container's status; None or empty if unknown.
     """
     digests = (text.rpartition("@")[2] for text in (image, image_id or ""))
     found = {digest for digest in digests if digest.startswith("sha256:")}
@@ -110,12 +118,14 @@ def names_of(image: str, image_id: str | None = "") -> set[str]:
 
 
 def runs_image(wanted: str, image: str | None, image_id: str | None) -> bool:
-    """Returns True if a container's status says that the container runs the wanted image.
+    """Returns True if the status of a container shows that the container runs an image.
 
     Args:
-        wanted: the image in the spec. If it is empty, the result is False.
-        image: the `image` of the status: one of the names that the runtime knows for the image.
-        image_id: the `imageID` of the status, with the digest of the image.
+        wanted: the reference of the image, from the pod's spec. If it is empty, the result is
+            False.
+        image: the `image` of the container's status: one of the names that the runtime has for the
+            image that runs.
+        image_id: the `imageID` of the container's status, with the digest of the image that runs.
     """
     if not wanted:
         return False
@@ -128,17 +138,22 @@ def runs_image(wanted: str, image: str | None, image_id: str | None) -> bool:
 
 
 def pinned(image: str, image_id: str | None, named: str = "") -> tuple[str, ...]:
-    """Returns two references by digest to the image that a container runs.
+    """Returns two different references by digest to the image that a container runs.
 
-    These are `img:1@sha256:...` and `img@sha256:...`. The kubelet restarts a container if the text
-    of its image changes, and with a digest it cannot pull another image, whatever the pull policy
-    is (observed on a real node). Returns an empty tuple if the digest is unknown: the status has no
-    `imageID` yet, the image is local, or it comes from another repository than the one in the spec.
+    The references look like `img:1@sha256:...` and `img@sha256:...`. An update that restarts a
+    container in place sets the one that the pod's spec does not have. The kubelet restarts a
+    container if the text of its image changes. With a digest, it runs the same image whatever the
+    pull policy is (observed on a real node).
+
+    Returns an empty tuple if the digest is unknown. That is so if the status has no `imageID` yet,
+    if the image is local, or if the image comes from another repository than the one in the spec.
 
     Args:
-        image: the image in the pod's spec. Its digest and its tag take precedence.
-        image_id: the `imageID` of the container's status; its digest is used if `image` has none.
-        named: the image in the template; its tag is used if `image` has none.
+        image: the image reference in the pod's spec. Its repository is used, and its tag and digest
+            if it has them.
+        image_id: the `imageID` of the container's status. Its digest is used if `image` has none.
+        named: the image reference of the container in the template. Its tag is used if `image` has
+            none, because an earlier restart may have set `img@sha256:...` in the spec.
     """
     name, _, digest = image.partition("@")
     repository, _, tag = _tagged(name)
