@@ -155,7 +155,9 @@ def _waits(left: Left, described: set[str]) -> list[str]:
 
 
 def _held(teardown: Teardown) -> str:
-    """Returns a text about the pods on hold that delay the deletion. It says how to end the holds."""
+    """Returns a text about the pods on hold that delay the deletion, and about how to end the
+    holds.
+    """
     name, (since, text) = next(iter(teardown.held.items()))
     pending = f"{text}; the deletion is pending since {since}" if since else text
     held = list(teardown.held)

@@ -333,7 +333,7 @@ def _ids(cases: Cases) -> str:
 
 
 def _uids(cases: Cases) -> tuple[str, ...]:
-    """Returns the uids of the pods of the given instances. An instance without a pod has no entry."""
+    """Returns the uids of the pods of the given instances, leaving out instances without a pod."""
     return tuple(case.instance.pod.uid for case in cases if case.instance.pod is not None)
 
 

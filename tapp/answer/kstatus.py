@@ -57,5 +57,5 @@ def stalled(plan: Plan) -> str:
 
 
 def _timed(found: InstanceStanding) -> str:
-    """Returns the sentence about how an instance stands, with the time since when, if it is known."""
+    """Returns the sentence about how an instance stands, and since when, if that time is known."""
     return found.sentence + ("" if found.since is None else f" since {written(found.since)}")

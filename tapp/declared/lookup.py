@@ -30,7 +30,9 @@ FilledTemplates = dict[tuple[str, ...], TemplateResult]
 
 
 class _Data(msgspec.Struct, rename="camel"):
-    """The field `data` of a ControllerRevision: a recorded template, and the values that it reads."""
+    """The field `data` of a ControllerRevision: a recorded template and the values that it
+    reads.
+    """
 
     template: dict[str, Any]
     values: dict[str, dict[str, str]] = {}
@@ -38,7 +40,7 @@ class _Data(msgspec.Struct, rename="camel"):
 
 
 class _TemplateOnly(msgspec.Struct):
-    """The field `data` of a ControllerRevision, without values; used if the values are malformed."""
+    """The field `data` of a ControllerRevision without its values, which are malformed."""
 
     template: dict[str, Any]
 
