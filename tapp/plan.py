@@ -53,7 +53,6 @@ class Plan:
     options: Options
     now: float  # the time of this sync, in seconds since the epoch
     cases: list[Case]  # ascending: all below `spec.replicas`, then those beyond
-    notable: list[Case]  # without the many that simply run their template
     partition: Partition
     problems: CreationProblems
     budgets: Budgets
@@ -66,10 +65,12 @@ class Plan:
     # Seconds after which to sync again; None if an event of the cluster will start the next sync
     recheck: float | None
     instances: list[Instance] = field(init=False)  # those of the cases
+    notable: list[Case] = field(init=False)  # without the many that simply run their template
     by_reason: dict[Reason, list[Case]] = field(init=False)  # reason of a decision -> notable cases
 
     def __post_init__(self) -> None:
         self.instances = [case.instance for case in self.cases]
+        self.notable = [case for case in self.cases if case.is_notable]
         self.by_reason = {}
         for case in self.notable:
             self.by_reason.setdefault(case.decision.reason, []).append(case)
@@ -98,14 +99,13 @@ def make_plan(world: World, options: Options, now: float) -> Plan:
     for stage in STAGES:
         cases = stage(situation, cases, findings)
     cases, is_early = _plan_objects(situation, assembly, cases, findings)
-    notable = [case for case in cases if case.is_notable]
     if world.tapp.spec.resizes:
         findings.resizes = track_resizes(world, cases, now)
     findings.missing = _missing_objects(situation, instances, findings)
     findings.overdue = _overdue(world, now)
     troubles = troubles_of(world.tapp, instances, options, now)
     standings = standings_of(cases, serving, troubles, findings.missing, now)
-    if len(serving.available) < budgets.should_run or any(case.is_pending for case in notable):
+    if len(serving.available) < budgets.should_run or any(case.is_pending for case in cases):
         findings.rollout = follow_rollout(world.tapp, cases, standings, serving.available, now)
     waits = (
         *(assembly.waits, serving.waits, findings.holds.waits, findings.markers.waits),
@@ -124,7 +124,6 @@ def make_plan(world: World, options: Options, now: float) -> Plan:
         options,
         now,
         cases,
-        notable,
         replace(partition, current=current),
         assembly.problems,
         budgets,
