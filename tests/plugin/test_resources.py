@@ -45,12 +45,13 @@ def test_plan_says_that_a_switch_of_the_strategy_restarts_nothing() -> None:
 
 
 def test_rollback_after_a_switch_of_the_strategy_restores_another_template() -> None:
-    """The history marks two revisions as current if they differ only in how resources count.
+    """Two revisions have the same content if they differ only in how resources count.
 
-    A rollback must restore a template with another content, so it skips both.
+    The history marks the newer one as current. A rollback must restore a template with another
+    content, so it skips both.
     """
     life = begun().patch(template=asking(image="web:2"))
     life.patch(updateStrategy=IGNORE)
     out = kubectl_tapp(StandIn(life.world), "history", "web", "-o", "json").out
     history: list[Document] = json.loads(out)
-    assert [item["current"] for item in history] == [False, True, True]
+    assert [item["current"] for item in history] == [False, False, True]
