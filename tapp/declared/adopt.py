@@ -1,8 +1,9 @@
 """Compares a template with a pod that another controller created.
 
-Such a pod has no revision of this service; the old controller wrote decimal hashes. So the pod is
-compared field by field: it matches if it has every field of the template. Additional fields of the
-pod (defaults, injected sidecars, tokens) do not matter (docs/history.md, "Revisions").
+Such a pod has no revision of this service; the old tapp-controller wrote decimal hashes. So the pod
+is compared field by field. It matches the template if it has every field of the template. Further
+fields of the pod (defaults, injected sidecars, tokens) do not matter (docs/history.md,
+"Revisions").
 """
 
 from typing import Any
@@ -16,12 +17,12 @@ _CANNOT_BE_INJECTED = {"command", "args"}
 def describes(template: Any, observed: Any) -> bool:
     """Returns True if `observed` has every field of `template` with the same value.
 
-    Items of lists of objects are matched by their merge key, items of other lists by their
-    position. The observed lists may have further items, except for `command` and `args`.
+    Objects in a list are matched by their merge key. Items of other lists are matched in their
+    order. The observed list may have further items, except for `command` and `args`.
 
     Args:
         template: a part of a template, in the form of `canonical.comparable`.
-        observed: the same part of an existing pod, in the same form.
+        observed: the same part of an existing pod, in the form of `canonical.comparable`.
     """
     if isinstance(template, dict):
         return isinstance(observed, dict) and all(
@@ -36,17 +37,17 @@ def describes(template: Any, observed: Any) -> bool:
 
 
 def differs_in_images_only(template: dict[str, Any], observed: dict[str, Any]) -> bool:
-    """Returns True if a pod has every field of a template, apart from images of running containers.
+    """Returns True if a pod has every field of a template, except for images of running containers.
 
     Args:
         template: the spec of the template, in the form of `canonical.comparable`.
-        observed: the spec of the pod, in the same form.
+        observed: the spec of the pod, in the form of `canonical.comparable`.
     """
     return describes(without_images(template), without_images(observed))
 
 
 def _list_describes(template: list[Any], observed: list[Any]) -> bool:
-    """Returns True if each item of the template's list has a matching item in the observed list."""
+    """Returns True if each item of the template's list matches an item of the observed list."""
     key = merge_key(template)
     if key is not None and merge_key(observed) is not None:
         # Several items may have one merge key, such as a port number on TCP and on UDP.

@@ -1,7 +1,8 @@
 """The Service name and the claim templates of a spec, which ControllerRevisions record.
 
-A revision consists of a pod template and of these two parts. The history records all of them, so
-that the next pod of a kept instance is like the pod before (docs/partition.md).
+A revision consists of a pod template, its values, and these two parts of the spec.
+ControllerRevisions record all of them. So the next pod of a kept instance is like its pod before
+(docs/partition.md).
 """
 
 from typing import Any
@@ -16,17 +17,17 @@ from tapp.kube.depth import is_too_deep
 class ClaimsAndService(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """The Service name and claim templates of a spec; the fields are named as in `spec`."""
 
-    # `spec.serviceName`; None if the record was too large to include it.
+    # `spec.serviceName`; None if the ControllerRevision lacks it, because it would be too large.
     service_name: str | None = None
-    # The claim templates, as their author wrote them; None if the record was too large to include
-    # them.
+    # The claim templates, as their author wrote them; None if the ControllerRevision lacks them,
+    # because it would be too large.
     volume_claim_templates: list[dict[str, Any]] | None = None
 
     def differs_from(self, now: "ClaimsAndService") -> bool:
-        """Returns True if a part of a ControllerRevision differs from the current spec.
+        """Returns True if recorded parts of the spec differ from the current ones.
 
-        `now` are the parts of the current spec. A part that the ControllerRevision lacks does not
-        differ.
+        `self` is what a ControllerRevision has recorded, and `now` is what the current spec has. A
+        part that the ControllerRevision lacks does not count as different.
         """
         return self.service_name not in {None, now.service_name} or (
             self.volume_claim_templates is not None
@@ -35,7 +36,8 @@ class ClaimsAndService(msgspec.Struct, frozen=True, rename="camel", omit_default
 
     @property
     def as_kept(self) -> dict[str, Any]:
-        """The Service name and the claim templates as entries of a ControllerRevision's `data`.
+        """The Service name and the claim templates, as entries of a ControllerRevision's field
+        `data`.
 
         A part that is None is left out.
         """
@@ -48,9 +50,9 @@ _decode = msgspec.json.Decoder(ClaimsAndService).decode
 
 
 def claim_templates(spec: TAppSpec) -> dict[str, dict[str, Any]]:
-    """Returns the claim templates of a spec by their names.
+    """Returns name -> claim template, for the claim templates of a spec.
 
-    Claim templates that lack a valid name or a spec are left out.
+    Claim templates without a valid name or without a spec are left out.
     """
     return {
         claim_name(template): template
@@ -71,8 +73,8 @@ def parts_of(spec: TAppSpec) -> ClaimsAndService:
 def recorded_parts(data: bytes) -> ClaimsAndService:
     """Returns the Service name and claim templates that a ControllerRevision has recorded.
 
-    `data` is the JSON of its `data`. Returns `NOT_RECORDED` if it cannot be read, or has too many
-    claim templates.
+    Returns `NOT_RECORDED` if `data` cannot be read or has too many claim templates. `data` is the
+    JSON of the ControllerRevision's field `data`.
     """
     try:
         found = _decode(data)

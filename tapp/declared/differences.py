@@ -1,8 +1,8 @@
 """Lists the fields in which two versions of a template differ, with the effect on pods.
 
-Entry point: `differences`. It compares the canonical forms from which the revisions are computed
-(`revision.py`). So two notations of the same value are no difference. The fields that the second
-hash leaves out are those that a kubelet can change in place.
+The entry point is `differences`. It compares the canonical forms from which the revisions are
+computed (`revision.py`), so two notations of the same value are no difference. If the hash
+`Revisions.uniq` leaves out a changed field, the kubelet can change the field in place.
 """
 
 from collections.abc import Iterator
@@ -29,12 +29,12 @@ class Effect(StrEnum):
     """The effect that a changed field of a template has on existing pods."""
 
     RECREATE = "Recreate"  # Pods are replaced.
-    RESOURCES = "Resources"  # Pods that do not have these resources yet are replaced.
-    RESIZE = "Resize"  # Pods are resized if that is possible, else replaced.
-    # A container restarts in place, for its image or for something that it reads.
+    RESOURCES = "Resources"  # Pods are replaced, unless they have the new resources already.
+    RESIZE = "Resize"  # Pods are resized; a pod that cannot be resized is replaced.
+    # A container restarts in place: its image changes, or an input that it reads (`reads.py`).
     IN_PLACE = "InPlace"
     METADATA = "Metadata"  # A label or annotation of the pods changes; nothing restarts.
-    SAME = "Same"  # Nothing but the revision label: both versions make the same pod.
+    SAME = "Same"  # Only the revision label of pods changes: both versions create the same pod.
     NEW_PODS = "NewPods"  # Existing pods stay as they are; only new pods have the change.
 
 
@@ -54,7 +54,7 @@ def differences(
     ignores_resources: bool = False,
     resizes: bool = False,
 ) -> list[Difference]:
-    """Returns the fields in which two pod templates differ, in the order of the second one.
+    """Returns the fields in which two pod templates differ, in the order of the new template.
 
     Args:
         before: the old template.
@@ -92,16 +92,17 @@ def differences(
 
 
 def _pod_meaning(spec: dict[str, Any]) -> dict[str, Any]:
-    """Returns the canonical form of the pod spec that a template creates, for comparisons.
+    """Returns the canonical form of the pod that a pod spec creates, for comparisons.
 
-    The default tolerations of a cluster are included.
+    It includes the tolerations that a cluster adds by default. `spec` is the pod spec of a
+    template.
     """
     made = meaning(canonical(spec))
     return {**made, "tolerations": with_defaults(made.get("tolerations") or [], SECONDS)}
 
 
 def _effect(part: str, key: str, new: dict[str, str], read: set[str]) -> Effect:
-    """Returns the effect of a changed label or annotation on pods.
+    """Returns the effect that the change of a label or annotation has on pods.
 
     Args:
         part: `labels` or `annotations`.
@@ -130,7 +131,10 @@ def _restarting_entries(before: dict[str, Any], after: dict[str, Any]) -> set[st
 
 
 def _difference(path: Path, bodies: tuple[Any, Any], effect: Effect) -> Difference:
-    """Returns the difference at a path of the old and the new template (`bodies`)."""
+    """Returns the difference at a path, with the old and the new value.
+
+    `bodies` are the old and the new template.
+    """
     before, after = (value_at(body, path) for body in bodies)
     return Difference(written(path), before, after, effect)
 
@@ -138,13 +142,14 @@ def _difference(path: Path, bodies: tuple[Any, Any], effect: Effect) -> Differen
 def changed(before: Any, after: Any, path: Path = ()) -> Iterator[Path]:
     """Yields the paths of all values in which two JSON values differ.
 
-    An item of a list is named by its merge key, or else by its position, as `[KEY]`. If the items
-    of two lists cannot be matched, the path of the list is yielded.
+    An item of a list is named `[KEY]` in a path, by its merge key, or by its position if it has
+    none. If the items of two lists cannot be matched, or have another order, the path of the list
+    is yielded.
 
     Args:
         before: the old value.
         after: the new value.
-        path: the path of both values, which precedes all yielded paths.
+        path: the path of both values in the template; each yielded path begins with it.
     """
     if before == after and type(before) is type(after):
         return
@@ -172,9 +177,9 @@ def changed(before: Any, after: Any, path: Path = ()) -> Iterator[Path]:
 
 
 def _names(before: list[Any], after: list[Any]) -> list[tuple[list[str], list[Any]]] | None:
-    """Returns the merge keys and the items of both lists, as two pairs.
+    """Returns (merge keys, items) of the old list, and (merge keys, items) of the new list.
 
-    Returns None if the items have no unique merge key.
+    Returns None if the items of one list have no merge key, or if two of them have the same.
     """
     key = merge_key(before, after)
     if key is None:
@@ -184,7 +189,12 @@ def _names(before: list[Any], after: list[Any]) -> list[tuple[list[str], list[An
 
 
 def value_at(value: Any, path: Path) -> Any:
-    """Returns the value at a path that `changed` has yielded; None if there is no such value."""
+    """Returns the value at a path; None if there is no value at this path.
+
+    Args:
+        value: the JSON value that contains the wanted value.
+        path: a path that `changed` has yielded.
+    """
     for part in path:
         if isinstance(value, dict):
             value = value.get(part)
@@ -196,9 +206,10 @@ def value_at(value: Any, path: Path) -> Any:
 
 
 def _item(items: list[Any], name: str) -> Any:
-    """Returns one item of a list: the item with a merge key, or else the item at a position.
+    """Returns the item of a list with the given merge key or position; None if there is no such
+    item.
 
-    `name` is the value of the merge key, or the position. Returns None if there is no such item.
+    If the items have merge keys, `name` is a merge key. If they have none, `name` is a position.
     """
     key = merge_key(items)
     if key is not None:
@@ -208,7 +219,7 @@ def _item(items: list[Any], name: str) -> Any:
 
 
 def written(path: Path) -> str:
-    """Returns a path as text: `spec.containers[web].image`, `metadata.labels["a/b"]`."""
+    """Returns a path as text, such as `spec.containers[web].image` or `metadata.labels["a/b"]`."""
     text = ""
     for part in path:
         if part.startswith("["):

@@ -1,8 +1,8 @@
 """Types of the fields of a TApp, and keywords that only the CRD uses.
 
-The text below a field is its description. `json_schema_extra` has further rules for the CRD
-(`crds/schema.py`). The service itself does not check those rules, so that it can still read a TApp
-that was stored before the CRD had them.
+The text below a field is the field's description in the CRD. `json_schema_extra` has further
+validation rules for the CRD (`crds/schema.py`). The service itself does not check those rules, so
+that it can read a TApp that was stored before the CRD had them.
 """
 
 from typing import Annotated, Any, Final, TypeVar
@@ -14,16 +14,17 @@ from tapp.declared import rules
 from tapp.kube.names import MAX_NAME
 from tapp.words.vocabulary import MAX_REPLICAS
 
-# Most characters of an instance's value.
+# Most characters of a value in `spec.values` or `spec.defaultValues`.
 LONGEST_VALUE: Final = 1_024
 
 T = TypeVar("T")
 
 
 class Value(BaseModel):
-    """Base of all models: immutable, strict about types, and unknown fields are ignored.
+    """Base class of all models of a TApp's fields.
 
-    A JSON null counts as an absent field, as in Go.
+    Models are immutable, are strict about types, and ignore unknown fields. A JSON null counts as
+    an absent field, as in Go.
     """
 
     model_config = ConfigDict(
@@ -42,7 +43,7 @@ def _without_nulls(value: Any) -> Any:
     return value
 
 
-# A map without its null entries; a null map is empty.
+# A mapping of which null entries are left out. A null in place of the mapping is read as empty.
 Entries = Annotated[dict[str, T], BeforeValidator(_without_nulls)]
 
 # Keywords of the CRD
@@ -50,8 +51,9 @@ Entries = Annotated[dict[str, T], BeforeValidator(_without_nulls)]
 Keywords = dict[str, Any]
 
 NAME: Final[Keywords] = {"maxLength": MAX_NAME}
-# A map that may be null or have null entries: server-side apply leaves a null when the last entry
-# is removed. The API server accepts a CEL rule only if its worst case is bounded.
+# For a map that may be null or have null entries, because server-side apply leaves a null when a
+# user removes the last entry. `maxProperties` bounds the map, because the API server accepts a CEL
+# rule only if its worst case is bounded.
 ENTRIES: Final[Keywords] = {"maxProperties": MAX_REPLICAS, "nullable": True}
 BY_INSTANCE: Final[Keywords] = {**ENTRIES, **rules.INSTANCE_IDS}
 VALUES: Final[Keywords] = {"maxProperties": 64}

@@ -1,7 +1,8 @@
-"""Fills in the placeholders of a template for one instance, and limits the bytes of one sync.
+"""Fills in the placeholders of a template for one instance, and limits the work of one sync.
 
-`fill_in` returns an instance's own template. `filling_problem` refuses a TApp whose templates would
-need too many bytes for all instances together. In this case no instance's template is filled in.
+`fill_in` returns an instance's own template. `filling_problem` refuses a TApp if the filled-in
+templates of all instances together would have too many bytes. The placeholders of no instance are
+filled in then.
 """
 
 from collections.abc import Mapping
@@ -15,19 +16,19 @@ from tapp.declared.templates import Template, TemplateOrigin, Unresolved, resolv
 from tapp.words.quoted import quoted
 from tapp.words.reasons import Reason
 
-# Most bytes (`Slots.bytes`) that one sync fills in for all instances of a TApp. The limit applies
-# to the pod templates together, to the claim templates together, and to `spec.serviceTemplate`.
+# Most bytes (`Slots.bytes`) of the filled-in templates of all instances of a TApp in one sync. The
+# limit applies three times: to all pod templates, to all claim templates, and to Service templates.
 MOST_FILLED_IN: Final = 50_000_000
 
 
 def filling_problem(total: int, instances: int, most_of_it: str = "") -> str:
-    """Returns why the placeholders of templates cannot be filled in for all instances, or "".
+    """Returns why the filled-in templates of all instances would be too large, or an empty string.
 
     Args:
-        total: the bytes (`Slots.bytes`) for all instances together.
+        total: the bytes (`Slots.bytes`) of the filled-in templates of all instances.
         instances: the number of instances, for the message.
-        most_of_it: a clause about the largest template, for the message; empty if there is only
-            one.
+        most_of_it: a clause for the message that names the largest template; empty if there is only
+            one template.
     """
     if total <= MOST_FILLED_IN:
         return ""
@@ -44,11 +45,12 @@ def fill_in(
 ) -> Template | Unresolved:
     """Returns the template of one instance, with its placeholders filled in.
 
-    Returns `Unresolved` if a field does not accept its text, or if the result repeats a name.
+    Returns `Unresolved` if a field does not accept its filled-in text, or if two containers or two
+    volumes get the same name.
 
     Args:
         template: the template with placeholders.
-        texts: the instance's text for each placeholder, in the order of `slots.names`.
+        texts: placeholder -> text of the instance, in the order of `slots.names`.
         claims: names of the claim templates.
         ignores_resources: True if other controllers set the resources of running containers.
     """
@@ -60,7 +62,8 @@ def fill_in(
     if repeated := repeated_name(body["spec"]):
         return Unresolved(name, f"template {quoted(name)}: {repeated}", Reason.BLOCKED)
     found = resolved(name, body, claims, template.forms, ignores_resources=ignores_resources)
-    # Instances share equal parts, which saves much memory in large TApps.
+    # Parts that equal those of the template with placeholders are shared. That saves much memory in
+    # TApps with many instances.
     same = {
         part: value
         for part in _SHARED
@@ -71,7 +74,7 @@ def fill_in(
     return replace(found, **same, spec_source=source, meaning=Meaning(source.whole), origin=origin)
 
 
-# Parts of a template that usually are equal in all instances.
+# Fields of `Template` that are usually equal in all instances.
 _SHARED = (
     *("labels", "annotations", "metadata", "finalizers", "images", "reads"),
     *("not_restarted", "mounts"),
@@ -80,9 +83,9 @@ _SHARED = (
 
 @dataclass(frozen=True, slots=True)
 class _OwnSpec:
-    """Builds the pod spec of one instance, with placeholders filled in, whenever it is needed.
+    """Builds the pod spec of one instance, with placeholders filled in, each time it is needed.
 
-    Keeping the specs of all instances would take much memory.
+    Storing the specs of all instances would take much memory.
     """
 
     template: Template  # The template with placeholders.
@@ -90,15 +93,19 @@ class _OwnSpec:
     claims: frozenset[str]  # Names of the claim templates.
 
     def __call__(self) -> dict[str, Any]:
-        """Returns the spec without the volumes that claims replace."""
+        """Returns the spec without volumes that have the name of a claim template."""
         return spec_of(self._body(), self.claims, self.template.forms)
 
     def whole(self) -> dict[str, Any]:
-        """Returns the spec with all volumes, also those that claims replace."""
+        """Returns the spec with all volumes, including those that have the name of a claim
+        template.
+        """
         return spec_of(self._body(), forms=self.template.forms)
 
     def _body(self) -> Any:
-        """Returns the template as its author wrote it, with the placeholders filled in."""
+        """Returns the template as its author wrote it, with the placeholders of the instance filled
+        in.
+        """
         slots = self.template.slots
         own = dict(zip(slots.names, self.texts, strict=True))
         return slots.filled(self.template.body, own)

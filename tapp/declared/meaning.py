@@ -1,9 +1,11 @@
 """Decides whether two pod specs create the same pod although they are written differently.
 
-They do if the API server would store both identically: a default may be written or left out
-(`tapp/kube/stored.py`). The order of lists counts, because the API server keeps it. Revisions are
-frozen hashes of the written template, so two revisions may have the same meaning. Meanings are
-compared only if the revisions differ.
+Two specs create the same pod if the API server would store them identically. For example, a default
+may be written or left out (`tapp/kube/stored.py`). The order of lists counts, because the API
+server keeps it.
+
+Revisions are frozen hashes of templates as their author wrote them, so templates with different
+revisions may create the same pod. Canonical forms are compared only if the revisions differ.
 """
 
 from collections.abc import Callable
@@ -31,31 +33,30 @@ def meaning(spec: Document) -> Document:
             if section in spec:
                 folded[section] = without_repeats(spec[section])
         except RepeatedEnvError:
-            # No pod can be made from such a spec, so this form is only used to compare it.
+            # The API server accepts no pod with such a spec, so the section is compared as it is.
             folded[section] = spec[section]
     found: Document = comparable(admitted_spec(stored_spec(folded)))
     return found
 
 
 class Content(NamedTuple):
-    """Hashes and further parts of a template's canonical form, by which templates are compared.
+    """The parts of a template's canonical form by which it is compared with other templates.
 
-    If all parts of two templates are equal, they create the same pod, apart from images.
+    Two templates whose parts are all equal create the same pod, apart from images.
     """
 
     uniq: str  # Hash of the spec without images of running containers and without tolerations.
     bare: str  # Hash of the spec that also lacks the resources of running containers.
-    # The tolerations as the author wrote them. The cluster adds its defaults to them.
+    # The tolerations of the template, without those that the cluster adds by default.
     tolerations: list[Document]
     pulling: frozenset[str]  # Names of the containers with `imagePullPolicy: Always`.
 
 
 @dataclass(eq=False, slots=True)
 class Meaning:
-    """The canonical form of a template, by which it is compared with other templates.
+    """The canonical form of a template's spec, by which the template is compared with others.
 
-    It depends only on the template's spec. It is computed on first use, because the computation
-    takes time and few templates are compared.
+    It is computed on first use, because the computation takes time and few templates are compared.
     """
 
     # Returns the template's pod spec in canonical form, with all of its volumes.
@@ -64,14 +65,14 @@ class Meaning:
 
     @property
     def content(self) -> Content:
-        """Returns the hashes of the canonical form; computes them on first use."""
+        """The hashes and other parts of the canonical form, computed on first use."""
         if self._found is None:
             self._found = _content(self.spec())
         return self._found
 
 
 def _content(spec: Document) -> Content:
-    """Returns the hashes of a pod spec's canonical form."""
+    """Returns the hashes and other parts of a pod spec's canonical form."""
     blanked = without_images(meaning(spec))
     tolerations = blanked.pop("tolerations", [])
     pulling = frozenset(

@@ -142,9 +142,9 @@ class TAppSpec(Value):
 
     @property
     def default_name(self) -> str:
-        """Name of the default template.
+        """Name of the template for instances that `spec.templates` does not list.
 
-        `defaultTemplateName` takes precedence over its older spelling.
+        `defaultTemplateName` takes precedence over its older spelling `DefaultTemplateName`.
         """
         return self.default_template_name or self.default_template_name_old or DEFAULT_TEMPLATE
 
@@ -169,14 +169,17 @@ class TAppSpec(Value):
         return self.update_strategy.template or self.default_name
 
     def template_name(self, instance: int) -> str:
-        """Returns the name of the template that an instance runs; the instance may not exist."""
+        """Returns the name of the template that an instance runs, also if no such instance exists.
+
+        `instance` is the number of the instance.
+        """
         return self.templates.get(str(instance)) or self.default_name
 
     def find_template(self, name: str) -> Mapping | None:
         """Returns the template called `name` as a user wrote it, or None if it does not exist.
 
-        The name `default` means `spec.template`. The entry `default` of the pool is used if
-        `spec.template` has no containers.
+        The name `default` means `spec.template`. If `spec.template` has no containers, it means the
+        entry `default` of `spec.templatePool`.
         """
         pooled = self.template_pool.get(name)
         if name != DEFAULT_TEMPLATE or not self.template:
@@ -186,7 +189,7 @@ class TAppSpec(Value):
         return self.template if usable or pooled is None else pooled
 
     def unused_templates(self) -> list[str]:
-        """Returns the names of templates in the pool that no other field names, sorted."""
+        """Returns the names of templates in `templatePool` that no other field names, sorted."""
         used = {
             *self.templates.values(),
             self.default_template_name,

@@ -10,44 +10,45 @@ from tapp.words.conditions import ALWAYS, KSTATUS, REFUSED
 from tapp.words.notes import REVISION
 from tapp.words.times import is_written
 
-# `observedGeneration` of a status that the service has not written yet; the CRD sets it by default.
+# `observedGeneration` of a new TApp, whose status the service has not written yet. The CRD sets it
+# by default.
 #
-# Flux's own kinds do the same. Tools that compare the field with `metadata.generation` would
-# otherwise take a TApp that has just been created for finished.
+# Flux's own kinds do the same. Without this value, tools that compare the field with
+# `metadata.generation` would consider a TApp finished that has just been created.
 NEVER: Final = -1
 
 
 def _generation(value: Any) -> int | None:
-    """Returns the generation that the status is about.
+    """Returns the value of `observedGeneration`: the generation that the status is about.
 
-    Returns None if the value is -1, because the service has not written the status yet, or if it is
-    no positive number.
+    Returns None if the value is not a positive number. The value is -1 if the service has not
+    written the status yet.
     """
     return value if type(value) is int and value > 0 else None
 
 
 def _revision(value: Any) -> str:
-    """Returns the name of a revision, or an empty string if the value is none."""
+    """Returns the value if it is the name of a revision, or an empty string if it is not."""
     return value if isinstance(value, str) and REVISION.fullmatch(value) else ""
 
 
 def _time(value: Any) -> str:
-    """Returns a time (RFC 3339), or an empty string if the value is none."""
+    """Returns the value if it is a time (RFC 3339), or an empty string if it is not."""
     return value if isinstance(value, str) and is_written(value) else ""
 
 
 def _texts(value: Any) -> dict[str, str]:
-    """Returns the entries of a mapping whose values are texts; empty if the value is no mapping."""
+    """Returns the entries of a mapping whose values are texts; empty if `value` is no mapping."""
     return {key: item for key, item in map_of(value).items() if isinstance(item, str)}
 
 
 def _counts(value: Any) -> dict[str, int]:
-    """Returns the entries of a mapping whose values are plausible counts of failures."""
+    """Returns the entries of a mapping whose values are valid numbers of failures."""
     found = map_of(value).items()
     return {key: item for key, item in found if type(item) is int and 0 < item <= _MOST_FAILURES}
 
 
-# The highest count of failures (`pace.py`).
+# The highest number of failures that the service counts for an instance (`pace.py`).
 _MOST_FAILURES = 1_000
 
 
@@ -62,9 +63,9 @@ def _since(value: Any) -> dict[str, str]:
 
 
 def _conditions(value: Any) -> list[dict[str, str]]:
-    """Returns the conditions of a list with their fields that are texts; empty for another value.
+    """Returns the conditions in a list, each with its fields that are texts.
 
-    An invalid `lastTransitionTime` is left out.
+    Returns an empty list if `value` is not a list. An invalid `lastTransitionTime` is left out.
     """
     found = [_texts(item) for item in value] if isinstance(value, list) else []
     for condition in found:

@@ -1,10 +1,17 @@
-"""Placeholders in templates: finds them, checks their places, and fills them in.
+"""Placeholders in templates: finds them, checks the fields that have them, and fills them in.
 
-`$(tapp.index)`, `$(tapp.name)`, `$(tapp.namespace)` and `$(tapp.values.KEY)` are replaced by texts
-of the instance; `$$(tapp.` stands for the text `$(tapp.`. Filled-in text is not searched for
-placeholders again. Kubernetes' own `$(VAR)` stays unchanged. `placeholders_in` finds the
-placeholders of a template once, as a tree of paths; `Slots.filled` then copies only the parts on
-these paths for each instance.
+A placeholder stands for a text of the instance:
+
+- `$(tapp.index)`: the number of the instance.
+- `$(tapp.name)`: the name of its pod.
+- `$(tapp.namespace)`: the namespace.
+- `$(tapp.values.KEY)`: the instance's value with this key.
+
+`$$(tapp.` stands for the text `$(tapp.`. A filled-in text is not searched for placeholders again.
+Kubernetes' own `$(VAR)` stays unchanged.
+
+`placeholders_in` finds the placeholders of a template once, as a tree of paths. For each instance,
+`Slots.filled` then copies only the parts of the template on these paths.
 """
 
 import re
@@ -22,9 +29,9 @@ from tapp.words.quoted import quoted, short
 from tapp.words.vocabulary import VALUE_KEY
 
 BEGIN: Final = "$(tapp."
-# Prefix in the names of values.
+# Beginning of the names of placeholders that read a value.
 VALUES: Final = "values."
-# Regular expression of a text that is a single placeholder whose value may be a number.
+# Regular expression of a text that consists of one placeholder, which may stand for a number.
 WHOLE: Final = rf"\$\(tapp\.(index|values\.{VALUE_KEY})\)"
 # Regular expression of any placeholder.
 ANY: Final = rf"\$\(tapp\.(index|name|namespace|values\.{VALUE_KEY})\)"
@@ -37,7 +44,10 @@ Path = tuple[str | int, ...]
 
 
 class Numbers(NamedTuple):
-    """The numbers that a field accepts, and whether it accepts a name instead."""
+    """The range of numbers that a field accepts.
+
+    The other fields say whether the field also accepts a name, or text around a placeholder.
+    """
 
     least: int  # Smallest number.
     most: int  # Largest number.
@@ -84,32 +94,35 @@ SERVICE_NUMBERS: Final[Mapping[str, Numbers]] = {
 }
 _NUMBERS = {**NUMBERS, **SERVICE_NUMBERS}
 
-# Names by which templates and pods are compared; they must be equal in all instances.
+# Fields with names by which the service compares templates and pods. They must be equal in all
+# instances, so they may not have placeholders.
 _NAMES: Final = frozenset(
     {"spec.containers[].name", "spec.initContainers[].name", "spec.volumes[].name"}
 )
 
 
 class UnfilledError(ValueError):
-    """A placeholder cannot be filled in; the message is for the user who wrote the TApp."""
+    """A placeholder is invalid or cannot be filled in; the message is for the TApp's author."""
 
 
 @dataclass(frozen=True)
 class Slot:
-    """One text of a template that contains placeholders, and its field."""
+    """A field of a template whose text contains placeholders."""
 
-    path: Path  # Path of the text in the template.
-    # The parts of the text around the placeholders: one more than there are placeholders.
+    path: Path  # Path of the field in the template.
+    # The parts of the text before, between and after the placeholders. There is one part more than
+    # there are placeholders, and a part may be empty.
     texts: tuple[str, ...]
     names: tuple[str, ...]  # Names of the placeholders, without `$(tapp.` and `)`.
     # The numbers that the field accepts; None if it accepts any text.
     numbers: Numbers | None = None
 
     def filled(self, own: Mapping[str, str]) -> str | int:
-        """Returns the text with the texts of an instance in place of the placeholders.
+        """Returns the value of the field, with the texts of an instance in place of the
+        placeholders.
 
-        `own` maps the name of a placeholder to the instance's text. Returns a number for a field of
-        numbers. Raises UnfilledError if the field does not accept the result.
+        The value is a number if the field needs a number. Raises UnfilledError if the field does
+        not accept the value. `own` maps the name of a placeholder to the text of the instance.
         """
         parts = [self.texts[0]]
         for name, text in zip(self.names, self.texts[1:], strict=True):
@@ -124,9 +137,14 @@ class Slot:
         return found
 
     def _number(self, found: str, numbers: Numbers) -> str | int:
-        """Returns the value for a field of numbers: a number, or a name if the field accepts names.
+        """Returns the value of a field that needs a number: the number, or a name if names are
+        accepted.
 
-        Raises UnfilledError if `found`, the filled-in text, is neither.
+        Raises UnfilledError if the field does not accept the value.
+
+        Args:
+            found: the filled-in text.
+            numbers: the numbers that the field accepts.
         """
         if _NUMBER.fullmatch(found) and numbers.least <= int(found) <= numbers.most:
             return int(found)
@@ -137,50 +155,52 @@ class Slot:
 
 
 def _shown(text: str) -> str:
-    """Returns a text in quotation marks, cut for a message."""
+    """Returns a text in quotation marks for a message; a long text is shortened."""
     return quoted(text, 40)
 
 
 @dataclass(frozen=True)
 class Slots:
-    """All placeholders of a template, with the places in which they are filled in.
+    """All placeholders of a template, with the fields that have them.
 
-    `bool(slots)` is False if there are none.
+    `bool(slots)` is False if the template has no placeholders.
     """
 
     names: tuple[str, ...]  # Names of the placeholders, each once, sorted.
-    tree: Mapping[str | int, Any]  # The slots, by the parts of their paths.
-    where: Mapping[str, str]  # Name -> path of the first text that has it.
-    counts: Mapping[str, int]  # Name -> number of its occurrences.
-    size: int = 0  # Bytes of the template as JSON.
+    # Nested mappings whose keys are the parts of the paths, and whose leaves are `Slot` objects.
+    tree: Mapping[str | int, Any]
+    where: Mapping[str, str]  # Placeholder name -> path of the first field that has it, as text.
+    counts: Mapping[str, int]  # Placeholder name -> how often the template has it.
+    size: int = 0  # Length of the template as JSON, in bytes.
 
     def __bool__(self) -> bool:
         return bool(self.tree)
 
     @property
     def bytes(self) -> int:
-        """The cost of filling in the template for one instance, in bytes.
+        """The size of the filled-in template of one instance, in bytes, which stands for the work.
 
-        The cost is the template's length plus `PLACEHOLDER_BYTES` for each placeholder.
+        It is the length of the template plus `PLACEHOLDER_BYTES` for each placeholder.
         """
         return self.size + PLACEHOLDER_BYTES * sum(self.counts.values())
 
     @property
     def keys(self) -> set[str]:
-        """The keys of the values that the template reads."""
+        """The keys of `spec.values` that the template reads."""
         return {name.removeprefix(VALUES) for name in self.names if name.startswith(VALUES)}
 
     def filled(self, body: Any, own: Mapping[str, str]) -> Any:
-        """Returns a copy of the template with the texts of an instance.
+        """Returns a copy of a template with the texts of an instance in place of the placeholders.
 
         The copy shares all parts without placeholders with `body`.
 
         Args:
             body: the template in which these placeholders were found.
-            own: name -> text, for all `names`.
+            own: placeholder name -> text of the instance, for all `names`.
 
         Raises:
-            UnfilledError: if a field does not accept its text, or the texts are too long.
+            UnfilledError: if a field does not accept its text, or if the texts are longer than
+                `MOST` characters in total.
         """
         if sum([count * len(own[name]) for name, count in self.counts.items()]) > MOST:
             raise UnfilledError(
@@ -193,19 +213,19 @@ class Slots:
 NO_SLOTS: Final = Slots((), {}, {}, {})
 # Filling in one placeholder takes as long as copying this many bytes of text.
 PLACEHOLDER_BYTES: Final = 100
-# Most characters that the placeholders of one template may become.
+# Most characters of all texts that fill the placeholders of one template for one instance.
 MOST: Final = 32 << 10
-# Most bytes of a template with placeholders: thousands of instances may each have their own.
+# Most bytes of a template with placeholders, because thousands of instances may each get a copy.
 LARGEST: Final = 64 << 10
 
 
 def _filled(value: Any, tree: Any, own: Mapping[str, str]) -> Any:
-    """Returns a copy of a part of a template with its placeholders filled in.
+    """Returns a copy of a part of a template, with its placeholders filled in.
 
     Args:
-        value: the part.
-        tree: the placeholders in this part (`Slots.tree`).
-        own: placeholder name -> text.
+        value: the part of the template.
+        tree: the placeholders in this part: a branch of `Slots.tree`.
+        own: placeholder name -> text of the instance.
     """
     if isinstance(tree, Slot):
         return tree.filled(own)
@@ -218,8 +238,9 @@ def _filled(value: Any, tree: Any, own: Mapping[str, str]) -> Any:
 def placeholders_in(body: Any) -> Slots:
     """Finds the placeholders of a pod template, claim template or Service template.
 
-    Raises UnfilledError if a placeholder is unknown or in a wrong place, or if the template is too
-    large or too deeply nested.
+    Raises UnfilledError if a placeholder is unknown or in a field that may have none. It is also
+    raised if a template with placeholders has more than `LARGEST` bytes, or if a template is nested
+    too deeply. `body` is the template as its author wrote it.
     """
     if is_too_deep(body):
         raise UnfilledError(f"it is nested more than {DEEPEST} levels deep")
@@ -252,10 +273,14 @@ def length_of(body: Any) -> int:
 
 
 def _slots(value: Any, path: Path) -> Iterator[Slot]:
-    """Yields the texts with placeholders in a part of a template.
+    """Yields the fields with placeholders in a part of a template.
 
-    Raises UnfilledError if a placeholder is in the key of a mapping, is unknown or is in a wrong
-    place. `path` is the path of `value`, the part.
+    Raises UnfilledError if a placeholder is unknown, is in the key of a mapping, or is in a field
+    that may have none.
+
+    Args:
+        value: the part of the template.
+        path: the path of the part in the template.
     """
     if isinstance(value, str):
         if BEGIN in value:
@@ -273,10 +298,13 @@ def _slots(value: Any, path: Path) -> Iterator[Slot]:
 
 
 def _slot(text: str, path: Path) -> Slot:
-    """Returns a text with placeholders, split into placeholders and the text around them.
+    """Splits the text of a field into its placeholders and the text around them.
 
-    Raises UnfilledError if a placeholder is unknown or in a wrong place. `path` is the path of the
-    text in the template.
+    Raises UnfilledError if a placeholder is unknown or in a field that may have none.
+
+    Args:
+        text: the text of the field.
+        path: the path of the field in the template.
     """
     kind = "".join("[]" if isinstance(part, int) else f".{part}" for part in path)[1:]
     if kind in _NAMES or path == ("metadata", "name"):
@@ -305,6 +333,6 @@ def _slot(text: str, path: Path) -> Slot:
 
 
 def written(path: Path) -> str:
-    """Returns a path as text: `spec.containers[0].image`."""
+    """Returns a path as text, such as `spec.containers[0].image`."""
     parts = [f"[{part}]" if isinstance(part, int) else f".{short(part)}" for part in path]
     return short("".join(parts)[1:])

@@ -1,9 +1,15 @@
 """Inputs that a container reads only when it starts: if one changes, the container has to restart.
 
-There are three kinds: labels and annotations that an environment variable reads by `fieldRef`
-(core/v1 ObjectFieldSelector), resources that a variable reads by `resourceFieldRef`
-(ResourceFieldSelector), and the annotations with which a template requests a restart in place. A
-downward API volume is not included, because the kubelet updates its files.
+There are three kinds of inputs:
+
+- Labels and annotations that an environment variable reads by `fieldRef` (core/v1
+  ObjectFieldSelector).
+- Resources that an environment variable reads by `resourceFieldRef` (core/v1
+  ResourceFieldSelector).
+- Annotations with which a template requests a restart in place.
+
+A downward API volume is not an input, because the kubelet updates its files while the container
+runs.
 """
 
 import re
@@ -26,17 +32,19 @@ from tapp.words.vocabulary import (
 
 _FIELD = re.compile(r"metadata\.(labels|annotations)\['([^']+)'\]")
 
-# Labels and annotations that are not in a template, or that an update in place never changes.
+# Labels and annotations that belong to one pod, or that an update in place never changes.
 _OF_THE_POD = NEVER_IN_TEMPLATES | {CONTROLLER_UID, INSTANCE, POD_INDEX, UNIQ_HASH}
 
-# Container name -> entry of the metadata (`labels/app`) -> digest of its value.
+# Container name -> inputs that the container reads when it starts. Labels and annotations have the
+# form `labels/app` -> digest of the value; `sizes_read_by` describes the form of resources.
 Reads = Mapping[str, Mapping[str, str]]
 
 
 def _field_of(variable: Mapping[str, Any]) -> str:
     """Returns the label or annotation that an environment variable reads, such as `labels/app`.
 
-    Returns an empty string if the variable reads none.
+    Returns an empty string if the variable reads neither, or one that belongs to a single pod.
+    `variable` is an entry of a container's `env`.
     """
     if "valueFrom" not in variable:
         return ""
@@ -52,11 +60,12 @@ def read_by(
 ) -> dict[str, dict[str, str]]:
     """Returns container name -> labels and annotations that the container reads when it starts.
 
-    These are a map such as `labels/app` -> digest of the value. Containers that read none are left
-    out. An annotation that requests a restart of a container counts as read by that container.
+    The labels and annotations of a container are a map such as `labels/app` -> digest of the value.
+    Containers that read none are left out. An annotation that requests a restart of a container
+    counts as read by the container.
 
     Args:
-        containers: the containers.
+        containers: the containers that are examined.
         labels: all labels of the pod or template.
         annotations: all annotations of the pod or template.
     """
@@ -78,17 +87,20 @@ def read_by(
 def sizes_read_by(
     containers: Iterable[Mapping[str, Any]], all_containers: Iterable[Mapping[str, Any]]
 ) -> dict[str, dict[str, str]]:
-    """Returns the resources that each of these containers reads by `resourceFieldRef`.
+    """Returns the resources that the given containers read by `resourceFieldRef`.
 
-    The result maps the name of a container to a map. A key of that map has the resource, the
-    container that has the resource, and the divisor. Its value is the text that the kubelet puts
-    into the environment; it is empty if the resource is not set. Only resources that a resize can
-    change are included.
+    The result maps the name of a container to a map from resource to text:
+
+    - The key has the resource, the container that has the resource, and the divisor.
+    - The value is the text that the kubelet puts into the environment. It is empty if the resource
+      is not set.
+
+    Only resources that a resize can change are included.
 
     Args:
         containers: the containers that read resources.
-        all_containers: all containers of the pod, because one container may read another one's
-            resources.
+        all_containers: all containers of the pod, because a container may read the resources of
+            another container.
     """
     found: dict[str, dict[str, str]] = {}
     sizes: dict[str, Sizes] | None = None
@@ -114,15 +126,17 @@ def sizes_read_by(
 def _in_units(resource: str, size: int | None, divisor: str) -> str:
     """Returns the text that the kubelet puts into an environment variable for a resource.
 
-    The rounding is the kubelet's (pkg/api/v1/resource, ExtractContainerResourceValue).
+    The text is the quantity divided by the divisor, rounded like in the kubelet
+    (pkg/api/v1/resource, ExtractContainerResourceValue). It is empty if the resource is not set.
 
     Args:
         resource: `cpu` or `memory`.
-        size: the quantity in billionths; None if the resource is not set.
+        size: the quantity in billionths of a core or byte; None if the resource is not set.
         divisor: the divisor of the variable, such as `1Mi`.
     """
     if size is None:
-        # The kubelet takes the node's allocatable resources instead.
+        # The kubelet then takes the allocatable resources of the node, which a resize of the pod
+        # does not change.
         return ""
     unit = 10**6 if resource == "cpu" else 10**9
     return str(_round_up(_round_up(size, unit), _round_up(nano(divisor) or 10**9, unit)))
@@ -134,17 +148,17 @@ def _round_up(size: int, unit: int) -> int:
 
 
 def digest(value: Any) -> str:
-    """Returns a short hash of a text; an empty string for an empty value."""
+    """Returns a short hash of a text. Returns an empty string if `value` is empty or not a text."""
     if not isinstance(value, str) or not value:
         return ""
     return sha256(value.encode("utf-8", "surrogatepass")).hexdigest()[:20]
 
 
 def restarting(before: Reads, after: Reads) -> dict[str, list[str]]:
-    """Returns the containers that have to restart, each with the entries whose value changes.
+    """Returns container name -> changed inputs, for the containers that have to restart.
 
-    An entry is an input that the container reads when it starts, such as `labels/app`. Removing an
-    entry restarts nothing, so a user can take back a request for a restart.
+    An input is, for example, the label `labels/app`, which the container reads when it starts. A
+    removed input restarts nothing, so a user can take back a request for a restart.
 
     Args:
         before: the inputs of the old template or pod.
@@ -161,7 +175,7 @@ def restarting(before: Reads, after: Reads) -> dict[str, list[str]]:
 def request_problem(annotations: Mapping[str, Any]) -> str:
     """Returns why an annotation that requests a restart is invalid, or an empty string.
 
-    `annotations` are those of a template.
+    `annotations` are all annotations of a template.
     """
     for key, text in annotations.items():
         if key.startswith(RESTART_IN_PLACE) and isinstance(text, str) and len(text) > _LONGEST:
@@ -170,19 +184,20 @@ def request_problem(annotations: Mapping[str, Any]) -> str:
     return ""
 
 
-# Most characters of a request: a pod has it twice, and all annotations together have 256 KiB.
+# Most characters of an annotation that requests a restart. A pod has the annotation twice, because
+# Metacontroller stores a copy, and all annotations of a pod together may have 256 KiB.
 _LONGEST = 1024
 
 
 def requests_of(annotations: Mapping[str, Any], key: str = RESTART_IN_PLACE) -> dict[str, str]:
     """Returns the requested restarts: container name -> digest of the annotation's text.
 
-    An empty container name stands for all containers.
+    The name is empty if the annotation requests a restart of all containers.
 
     Args:
         annotations: the annotations of a pod or template.
-        key: the annotation that requests restarts. The name of a container may follow `key` and a
-            dot.
+        key: the key of the annotation. The annotation `KEY` is for all containers, and `KEY.NAME`
+            is for the container called NAME.
     """
     return {
         name.removeprefix(key).removeprefix("."): digest(text)

@@ -1,9 +1,11 @@
 """The two hashes of a template: one of the whole template, and one without images.
 
-If only the first hash differs, an update in place may be possible. The labels have the names that
-the old controller used. Test vectors freeze the hashes (tests/): if the hash of an unchanged
-template changed, every pod of every user would restart. `PREFIX` names the algorithm. Pods whose
-labels have another prefix (the old controller wrote decimal numbers) are compared field by field
+If only the first hash of two templates differs, an update in place may be possible. The pod labels
+with the hashes have the names that the old tapp-controller used.
+
+Test vectors freeze the hashes (tests/): if the hash of an unchanged template changed, every pod of
+every user would restart. `PREFIX` names the hash algorithm. The labels of pods from the old
+tapp-controller have decimal numbers without that prefix, so these pods are compared field by field
 (`adopt.py`).
 """
 
@@ -22,56 +24,59 @@ _encode = msgspec.json.Encoder(order="sorted").encode
 
 
 def is_ours(label: str | None) -> bool:
-    """Returns True if a revision or hash label has the form that this service writes.
+    """Returns True if the value of a revision or hash label has the form that this service writes.
 
-    Returns False for None, that is without the label.
+    Returns False if `label` is None, because the pod lacks the label.
     """
     return label is not None and label.startswith(PREFIX)
 
 
 def own_labels(metadata: dict[str, Any]) -> dict[str, str]:
-    """Returns the labels that a user has written into a template, without those of controllers.
+    """Returns the labels that a user has written into a template, without labels of controllers.
 
-    The old controller wrote its hash labels into the TApp's templates, and a template copied from a
-    Job has the Job's `controller-uid`.
+    The old tapp-controller wrote its hash labels into the TApp's templates. A template that a user
+    copied from a Job has the Job's `controller-uid`. `metadata` is the metadata of the template.
     """
     labels = metadata.get("labels") or {}
     return {key: value for key, value in labels.items() if key not in _OURS and value is not None}
 
 
 def own_annotations(metadata: dict[str, Any]) -> dict[str, str]:
-    """Returns the annotations that a user has written into a template, without nulls."""
+    """Returns the annotations that a user has written into a template, without nulls.
+
+    `metadata` is the metadata of the template.
+    """
     annotations = metadata.get("annotations") or {}
     return {key: value for key, value in annotations.items() if value is not None}
 
 
 class Revisions(NamedTuple):
-    """The two hashes of a pod template, by which changes of the template are detected."""
+    """The two hashes of a pod template, by which the service detects changes of the template."""
 
     whole: str  # Hash of labels, annotations and spec.
     uniq: str  # Hash of the spec without the images of containers that keep running.
 
 
 def revisions(template: dict[str, Any]) -> Revisions:
-    """Returns the hashes of a pod template (`{"metadata": {...}, "spec": {...}}`)."""
+    """Returns the two hashes of a pod template (`{"metadata": {...}, "spec": {...}}`)."""
     return revisions_of(template.get("metadata") or {}, comparable(template.get("spec") or {}))
 
 
 def revisions_of(metadata: dict[str, Any], spec: dict[str, Any]) -> Revisions:
-    """Returns the hashes of a template.
+    """Returns the two hashes of a pod template.
 
     Args:
         metadata: the metadata of the template.
-        spec: its pod spec in the form of `canonical.comparable`.
+        spec: the pod spec of the template, in the form of `canonical.comparable`.
     """
     whole = {"annotations": own_annotations(metadata), "labels": own_labels(metadata), "spec": spec}
     return Revisions(digest(whole), digest(without_images(spec)))
 
 
 def without_images(spec: dict[str, Any]) -> dict[str, Any]:
-    """Returns a copy of the spec in which the images of containers and native sidecars are empty.
+    """Returns a copy of a pod spec without the images of containers and native sidecars.
 
-    The kubelet can replace these images in place.
+    The kubelet can replace these images in place. Images of other init containers stay.
     """
     blanked = dict(spec)
     for field in ("containers", "initContainers"):
@@ -83,10 +88,10 @@ def without_images(spec: dict[str, Any]) -> dict[str, Any]:
 
 
 def without_resources(spec: dict[str, Any]) -> dict[str, Any]:
-    """Returns the spec without the resources of containers and native sidecars.
+    """Returns a pod spec without the resources of containers and native sidecars.
 
-    A resize of the pod (`pods/resize`) may change these resources. Returns the same object if the
-    spec has no such resources.
+    A resize of the pod (`pods/resize`) may change these resources. Returns `spec` itself if it has
+    no such resources.
     """
     bare = {
         field: [
@@ -102,15 +107,15 @@ def without_resources(spec: dict[str, Any]) -> dict[str, Any]:
 
 
 def runs_on(field: str, container: dict[str, Any]) -> bool:
-    """Returns True if a container keeps running, False for a plain init container, which ends.
+    """Returns True if a container keeps running, and False if it is a plain init container.
 
-    A changed image restarts only containers that run
-    (pkg/kubelet/kuberuntime/kuberuntime_container.go). `field` is the list that the container is
-    in: `containers` or `initContainers`.
+    A changed image restarts only containers that keep running
+    (pkg/kubelet/kuberuntime/kuberuntime_container.go). `field` is the list that has the container:
+    `containers` or `initContainers`.
     """
     return field == "containers" or container.get("restartPolicy") == "Always"
 
 
 def digest(value: Any) -> str:
-    """Returns the hash of a value's JSON, with the prefix of this algorithm."""
+    """Returns the hash of a value's JSON, with the prefix of the hash algorithm (`PREFIX`)."""
     return PREFIX + sha256(_encode(value)).hexdigest()[:20]

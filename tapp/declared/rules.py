@@ -1,9 +1,12 @@
-"""The CRD's rules about several fields, in CEL; each message says how to correct the TApp.
+"""The CRD's validation rules in CEL; each message says how to correct the TApp.
 
-A rule must never prevent changes of a TApp that already runs. For rules about a single field, the
-API server ensures that: it skips a rule while the field does not change (validation ratcheting,
-Kubernetes 1.30 or newer). Rules about several fields compare with `oldSelf`, and refuse only what
-the change makes worse: a reference to a missing template may stay if it was missing before.
+A rule must never prevent changes of a TApp that already runs. There are two cases:
+
+- A rule about a single field. The API server skips such a rule while the field does not change
+  (validation ratcheting, Kubernetes 1.30 or newer).
+- A rule about several fields. It compares the new spec with `oldSelf`, and refuses only a change
+  that makes the spec worse. For example, a reference to a missing template may stay if the template
+  was missing before.
 """
 
 from typing import Any, Final
@@ -17,14 +20,15 @@ KEY: Final = "x-kubernetes-validations"
 
 
 def _rule(expression: str, message: str, *, at: str = "", exact: str = "") -> Rule:
-    """Builds an entry of `x-kubernetes-validations`.
+    """Returns an entry of `x-kubernetes-validations`.
 
     Args:
-        expression: CEL; the object is valid if it is true.
-        message: says how to correct the object.
-        at: path of the field to blame; by default the field that carries the rule.
-        exact: CEL of a message that names the invalid part. The API server falls back to `message`
-            if the evaluation fails.
+        expression: CEL that is true if the object is valid.
+        message: a text that says how to correct the object.
+        at: the path of the field that the API server's error names. If it is empty, the error names
+            the field that has the rule.
+        exact: CEL of a message that names the invalid part; empty if `message` is enough. The API
+            server uses `message` if it cannot evaluate `exact`.
     """
     entry: Rule = {"rule": _one_line(expression), "message": message}
     if exact:
@@ -38,12 +42,12 @@ def _rule(expression: str, message: str, *, at: str = "", exact: str = "") -> Ru
 
 
 def _keyword(*rules: Rule) -> dict[str, Any]:
-    """Returns the CRD's keyword `x-kubernetes-validations` with these rules."""
+    """Returns the CRD's keyword `x-kubernetes-validations` with the given rules."""
     return {KEY: list(rules)}
 
 
 def _one_line(expression: str) -> str:
-    """Returns a CEL expression on one line."""
+    """Returns a CEL expression without line breaks."""
     return " ".join(expression.split())
 
 
@@ -51,11 +55,11 @@ _DNS_LABEL: Final = f"^{DNS_LABEL}$"
 
 
 def _portion(least: int, share: str, example: str) -> dict[str, Any]:
-    """Returns the rule for a field that is a number or a percentage.
+    """Returns the validation rule for a field that is a number or a percentage.
 
     Args:
-        least: the smallest valid number and percentage.
-        share: a regular expression for percentages below 100.
+        least: the smallest valid number, and the smallest valid percentage.
+        share: a regular expression for the valid percentages below 100.
         example: a valid percentage, for the message.
     """
     return _keyword(
@@ -124,43 +128,45 @@ NO_SELECTOR: Final = _keyword(
 
 
 def _quoted(text: str) -> str:
-    """Returns a text with its apostrophes escaped, for a literal in CEL."""
+    """Returns a text with its apostrophes escaped, to be used in a string literal of CEL."""
     return text.replace("'", r"\'")
 
 
-# The helpers below return CEL about one version of the spec, `self` or `OLD`. They use has()
-# instead of optionals (`.?`), because the API server cannot bound the cost of `orValue`, and
-# refuses such a rule.
+# The functions below return CEL about one version of the spec: the new one (`self`) or the old one
+# (`OLD`). The CEL uses has() instead of optionals (`.?`), because the API server cannot bound the
+# cost of `orValue`, and refuses such a rule.
 OLD: Final = "oldSelf.value()"
 
 
 def _in_pool(spec: str, name: str) -> str:
-    """Returns CEL that is true if the pool of `spec` has a template with this name.
+    """Returns CEL that is true if `templatePool` has a template with the given name.
 
-    `spec` and `name` are CEL expressions.
+    Args:
+        spec: CEL for the spec.
+        name: CEL for the name.
     """
     return f"(has({spec}.templatePool) && {name} in {spec}.templatePool)"
 
 
 def _has_default(spec: str) -> str:
-    """Returns CEL that is true if `default` names a template with containers.
+    """Returns CEL that is true if the spec has a template with containers called `default`.
 
-    `spec` is a CEL expression for the spec.
+    `spec` is CEL for the spec.
     """
     return f"""((has({spec}.template) && has({spec}.template.spec)
                  && has({spec}.template.spec.containers)) || {_in_pool(spec, "'default'")})"""
 
 
 def _has_containers(template: str) -> str:
-    """Returns CEL that is true if a template has containers; `template` is a CEL expression."""
+    """Returns CEL that is true if a template has containers. `template` is CEL for the template."""
     return f"""(has({template}.spec) && has({template}.spec.containers)
                 && {template}.spec.containers.size() > 0)"""
 
 
 CONTAINERS: Final = _keyword(
     _rule(
-        # The API server prunes nulls from a new object. A stored null differs from that, so the
-        # API server does not skip the rule although the author has not changed the field.
+        # The API server removes nulls from a new object. A null in the stored object then looks
+        # like a change, so the API server applies the rule although the author changed nothing.
         f"{_has_containers('self')} || (oldSelf.hasValue() && !{_has_containers(OLD)})",
         "no pod can be made of a template without spec.containers; look at the indentation, or "
         "remove the entry",
@@ -169,33 +175,42 @@ CONTAINERS: Final = _keyword(
 
 
 def _resolves(spec: str, name: str) -> str:
-    """Returns CEL that is true if `name` is empty or names a template of `spec`.
+    """Returns CEL that is true if a template name is empty or names a template of the spec.
 
-    `spec` and `name` are CEL expressions.
+    Args:
+        spec: CEL for the spec.
+        name: CEL for the template name.
     """
     return f"""({name} == '' || ({name} == 'default' ? {_has_default(spec)}
                                                      : {_in_pool(spec, name)}))"""
 
 
 def _default_name(spec: str) -> str:
-    """Returns CEL for the name of the default template in `spec`; empty if the spec has none."""
+    """Returns CEL for the name of the default template; its value is empty if the spec has no name.
+
+    `spec` is CEL for the spec.
+    """
     return f"""(has({spec}.defaultTemplateName) && {spec}.defaultTemplateName != ''
                 ? {spec}.defaultTemplateName
                 : has({spec}.DefaultTemplateName) ? {spec}.DefaultTemplateName : '')"""
 
 
 def _rolling_name(spec: str) -> str:
-    """Returns CEL for `updateStrategy.template` of `spec`; empty if the spec has none."""
+    """Returns CEL for `updateStrategy.template`; its value is empty if the spec does not set the
+    field.
+
+    `spec` is CEL for the spec.
+    """
     return f"""(has({spec}.updateStrategy) && has({spec}.updateStrategy.template)
                 ? {spec}.updateStrategy.template : '')"""
 
 
 def _leads_to_pool(name: str, old_name: str) -> str:
-    """Returns CEL that is true if a template's name is valid, or was invalid before the change.
+    """Returns CEL that is true if a template name is valid, or was invalid before the change.
 
-    The name is valid if `spec.templatePool` has it. An empty name and `default` need no check here;
-    DEFAULT_EXISTS checks `default`. The CEL calls `all` on a list of one element, because CEL has
-    no other way to give a value a name.
+    A name is valid if `spec.templatePool` has it. An empty name and `default` always count as valid
+    here, because the rule DEFAULT_EXISTS checks `default`. The CEL calls `all` on a list of one
+    element, because CEL has no other way to give a value a name.
 
     Args:
         name: CEL for the name in the new spec.
@@ -206,10 +221,11 @@ def _leads_to_pool(name: str, old_name: str) -> str:
 
 
 def _lacks_default(spec: str) -> str:
-    """Returns CEL that is true if an instance needs the default template, and it is missing.
+    """Returns CEL that is true if an instance needs the default template and the template is
+    missing.
 
-    An instance needs it if there are more instances than entries in `templates`. `spec` is a CEL
-    expression for the spec.
+    An instance needs the default template if `replicas` is larger than the number of entries in
+    `templates`. `spec` is CEL for the spec.
     """
     return f"""({_default_name(spec)} in ['', 'default'] && !{_has_default(spec)}
                 && (has({spec}.replicas) ? {spec}.replicas : 1)
@@ -258,17 +274,18 @@ TEMPLATES: Final = _keyword(TEMPLATES_RESOLVE, DEFAULT_RESOLVES, ROLLING_RESOLVE
 
 
 def _fits_label(root: str, unset: str) -> str:
-    """Returns CEL that is true if a field is unset, or all pod names are DNS labels.
+    """Returns CEL that is true if a field is not set, or if all pod names are DNS labels.
 
-    A pod name is NAME-NUMBER.
+    A pod name consists of the TApp's name, a hyphen, and the instance number.
 
     Args:
         root: CEL for the TApp: `self` or the old object.
-        unset: CEL that is true if the field is unset, with `{root}` in place of the TApp.
+        unset: CEL that is true if the field is not set. It contains `{root}` where the CEL for the
+            TApp belongs.
     """
     replicas = f"(has({root}.spec.replicas) ? {root}.spec.replicas : 1)"
     digits = f"string({replicas} > 0 ? {replicas} - 1 : 0).size()"
-    # The name of an object never changes, so `self` has the old object's name, too.
+    # The name of an object never changes, so `self` also has the name of the old object.
     return f"""({unset.format(root=root)}
                 || (!self.metadata.name.contains('.')
                     && self.metadata.name.size() + 1 + {digits} <= 63))"""
@@ -279,13 +296,15 @@ _NO_SERVICES = "!has({root}.spec.serviceTemplate)"
 
 
 def _label_or_old(unset: str) -> str:
-    """Returns CEL that is true if the longest pod name is a valid host name.
+    """Returns CEL that is true if the longest pod name is a valid host name, or need not be.
 
-    It is also true if the name was invalid before the change, so that an old TApp can be edited.
+    The name need not be valid in two cases:
 
-    Args:
-        unset: CEL that is true if the field that needs valid host names is unset: then all names
-            are valid. `{root}` in it stands for the TApp.
+    - The field that needs valid host names is not set.
+    - The name was invalid before the change already, so that an old TApp can be edited.
+
+    `unset` is CEL that is true if the field is not set. It contains `{root}` where the CEL for the
+    TApp belongs.
     """
     now, before = _fits_label("self", unset), _fits_label(OLD, unset)
     return f"{now} || (oldSelf.hasValue() && !{before})"

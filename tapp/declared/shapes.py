@@ -1,4 +1,6 @@
-"""Checks the parts of a template's shape that other modules rely on."""
+"""Checks the shape of a template: that its parts are the mappings and lists that other code
+expects.
+"""
 
 from typing import Any
 
@@ -34,7 +36,10 @@ def shape_problem(body: Any) -> str:
 
 
 def metadata_problem(metadata: Any) -> str:
-    """Returns why a template's metadata has the wrong shape, or an empty string."""
+    """Returns why the metadata of a template has the wrong shape, or an empty string.
+
+    `metadata` is the metadata as the template's author wrote it.
+    """
     if not isinstance(metadata, dict):
         return "metadata is not an object"
     for part in ("labels", "annotations"):
@@ -48,10 +53,10 @@ def metadata_problem(metadata: Any) -> str:
 
 
 def _list_problem(section: str, items: Any) -> str:
-    """Returns why a list of a template's spec has the wrong shape, or an empty string.
+    """Returns why a list in a template's spec has the wrong shape, or an empty string.
 
     Args:
-        section: the field of the list, such as `containers`.
+        section: the field that has the list, such as `containers`.
         items: the value of the field.
     """
     if not isinstance(items, list):
@@ -73,9 +78,10 @@ def _list_problem(section: str, items: Any) -> str:
 
 
 def repeated_name(spec: dict[str, Any]) -> str:
-    """Returns a text about a container or volume with the name of an earlier one; or "".
+    """Returns a text that names a container or volume with the name of an earlier one.
 
-    Kubernetes refuses such a pod, and the rules of this service look up containers by name.
+    Returns an empty string if all names differ. Kubernetes refuses a pod with repeated names, and
+    this service looks up containers by name.
     """
     for sections in (_CONTAINERS, ("volumes",)):
         names = set[str]()

@@ -1,7 +1,8 @@
-"""A pod template in canonical form, with its revision and all facts that rules need.
+"""A pod template in canonical form, with its revision and all facts that decisions need.
 
-`resolve` builds the `Template` from a body in the spec. If the template has placeholders,
-`filling.py` fills them in for each instance and builds the instance's own template with `resolved`.
+`resolve` builds a `Template` from a template in the spec. If the template has placeholders,
+`filling.py` fills them in for each instance, and builds the instance's own `Template` with
+`resolved`.
 """
 
 from collections.abc import Callable, Mapping
@@ -30,9 +31,10 @@ NO_FIELDS: Mapping[str, Any] = MappingProxyType({})
 
 
 class Hashes(NamedTuple):
-    """The hashes of a template's spec without images, with and without container resources.
+    """Two hashes of a template's spec without the images of running containers.
 
-    One of them is `Revisions.uniq`: that without resources if the TApp ignores resources.
+    One hash includes the resources of running containers, the other one does not. `Revisions.uniq`
+    is the hash without resources if the TApp ignores resources, and the other hash if it does not.
     """
 
     whole: str  # With the resources of running containers.
@@ -40,51 +42,58 @@ class Hashes(NamedTuple):
 
 
 class TemplateOrigin(NamedTuple):
-    """The revision of the template with placeholders from which an instance's template was made."""
+    """The template with placeholders from which an instance's own template was made."""
 
-    revision: str  # Revision of the template with placeholders, which the history has.
-    bare: str  # `Hashes.bare` of the instance's own template, which the history does not have.
+    # Revision of the template with placeholders. The history has a record of this template.
+    revision: str
+    # `Hashes.bare` of the instance's own template, which the history does not record.
+    bare: str
 
     def encode(self) -> str:
-        """Returns the value of the annotation that stores the origin on the instance's pods."""
+        """Returns the value of the pod annotation that stores this origin."""
         return f"{self.revision} {self.bare}"
 
     @classmethod
     def decode(cls, text: str) -> Self:
-        """Returns the origin in a pod's annotation; both fields are empty if `text` is empty."""
+        """Returns the origin that a pod annotation stores; both fields are empty if `text` is
+        empty.
+
+        `text` is the value of the annotation.
+        """
         revision, _, bare = text.partition(" ")
         return cls(revision, bare)
 
 
 class Bulk(NamedTuple):
-    """The size of a template's parts in Metacontroller's copy of a new pod, in bytes.
+    """The sizes of a template's parts in Metacontroller's copy of a new pod, in bytes.
 
-    The sizes are those of JSON as Go encodes it.
+    They are lengths of JSON as Go encodes it. They show whether the annotations of a new pod would
+    be too large for Kubernetes, because Metacontroller stores its copy in an annotation.
     """
 
     all: int  # Bytes of metadata and spec.
-    # Bytes of the spec's fields without `others` and volumes. Measured only if `all` may be too
-    # large, like the next two fields.
+    # Bytes of the spec's fields without volumes and without the fields in `others`. This field and
+    # the next two are measured only if `is_small` is False.
     fields: int = 0
     volumes: int = 0  # Bytes of the entries of `spec.volumes`.
-    # Fields of the spec in which two pods of the template may differ.
+    # Fields of the spec in which the pods of one template may differ from each other.
     others: Mapping[str, Any] = NO_FIELDS
 
     @property
     def is_small(self) -> bool:
-        """True if no pod of this template can have annotations that are too large.
+        """True if the annotations of no pod of this template can be too large for Kubernetes.
 
-        A pod has its template's annotations twice: as annotations, and in Metacontroller's copy.
+        A pod has the annotations of its template twice: directly, and in Metacontroller's copy.
         """
         return 2 * self.all <= MOST_ANNOTATIONS - _REST
 
     @classmethod
     def of(cls, text: bytes, spec: dict[str, Any]) -> Self:
-        """Returns the sizes for a template.
+        """Returns the sizes of a template.
 
         Args:
-            text: the JSON of its metadata and spec.
-            spec: the pod spec.
+            text: the JSON of the template's metadata and spec.
+            spec: the pod spec of the template.
         """
         found = cls(go_length(text))
         if found.is_small:
@@ -95,33 +104,38 @@ class Bulk(NamedTuple):
         return cls(found.all, length_in_go(fields) - 2, volumes - 2, others)
 
 
-# Bytes that a pod may have in addition to its template: a hundred claims with long names.
+# Bytes that are reserved for parts of a pod that its template does not have. A hundred claims with
+# long names need as many.
 _REST = 96 << 10
 _OTHERS = ("hostname", "subdomain", "tolerations")
 
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A pod template that was read and checked, with its hashes and all facts that rules need.
+    """A pod template after validation, with its hashes and all facts that decisions need.
 
-    It is a template as a user wrote it, which may have placeholders, or the template of one
-    instance with its placeholders filled in.
+    It is one of two things:
+
+    - A template as a user wrote it, which may have placeholders.
+    - The own template of one instance, with its placeholders filled in.
     """
 
     name: str  # The template's name in the TApp.
-    labels: dict[str, str]  # The author's labels, without those that are only for one pod.
-    # The author's annotations, without those that are only for one pod.
+    # The labels that the author wrote, without keys that belong to a single pod.
+    labels: dict[str, str]
+    # The annotations that the author wrote, without keys that belong to a single pod.
     annotations: dict[str, str]
     finalizers: list[str]  # The author's finalizers, which only new pods get.
-    # The pod spec, or a function that builds it. Each instance with placeholders has its own spec,
-    # and keeping all of them would take much memory.
+    # The pod spec, or a function that builds it. If the template has placeholders, each instance
+    # has its own spec, and storing all of these specs would take much memory.
     spec_source: dict[str, Any] | Callable[[], dict[str, Any]]
     revision: str  # Hash of labels, annotations and spec, as the author wrote them.
     uniq: str  # Hash of the spec without the images of running containers.
     # The revision that the template would have if `ignores_resources` had the other value.
     other_revision: str
     hashes: Hashes  # `uniq` with and without the resources of running containers.
-    # True if other controllers set the resources of running containers: no hash includes them then.
+    # True if other controllers set the resources of running containers. `revision` and `uniq` do
+    # not include these resources then.
     ignores_resources: bool
     images: dict[str, str]  # Name of a running container -> its image.
     metadata: bytes  # Summary of labels and annotations (`Metadata.summary`).
@@ -129,32 +143,36 @@ class Template:
     reads: Reads
     # Resources that each running container reads when it starts (`reads.sizes_read_by`).
     sizes: Reads
-    # Containers for which an annotation requests a restart, but that do not exist or do not keep
-    # running.
+    # Names in restart annotations for which there is no container that keeps running.
     not_restarted: list[str]
-    # Name -> container that mounts it, for mounts without a volume in the template: claims.
+    # Volume name -> container that mounts the volume, for volumes that the template lacks. Claims
+    # have to provide these volumes.
     mounts: dict[str, str]
     watched: bool  # True if the template has a readiness gate of this service.
     # Reason why neither a new pod nor an update in place is possible: a limit of Kubernetes
     # (`tapp/kube/limits.py`). Empty if both are possible.
     limit_problem: str
-    # Reason why no new pod is possible unless admission adds something; empty if it is possible.
+    # Reason why no new pod is possible unless admission adds the image of a container; empty if all
+    # containers have an image.
     missing_image: str
-    # `beyond`, or the reason why no new pod is possible, or why Metacontroller could never update
-    # it. Empty if there is no such reason.
+    # Reason why no new pod is possible, or why Metacontroller could never update a new pod. It is
+    # `limit_problem` if that is not empty. Empty if there is no reason.
     obstacle: str
     bulk: Bulk  # Bytes that the template contributes to Metacontroller's copy of a new pod.
-    # True if the template can be used for every instance, without a check of each instance: no
-    # container lacks its image or a volume, and no pod can have annotations that are too large.
+    # True if the template can be used for every instance without a check of each instance. No
+    # container lacks its image or a volume, and the annotations of no pod can be too large.
     suits_all: bool
     size: int  # Upper estimate of the bytes of a new pod's JSON.
-    # The template's meaning, to compare it with a template that is written differently.
+    # The canonical form that shows whether a template that is written differently creates the same
+    # pod.
     meaning: Meaning = field(compare=False)
     slots: Slots = NO_SLOTS  # The placeholders; empty in a template that an instance can run.
     body: Any = None  # The template as its author wrote it, if it has placeholders.
-    # Functions for the canonical forms of its filled-in copies, if it has placeholders.
+    # Functions that compute the canonical forms of filled-in copies, if the template has
+    # placeholders.
     forms: Forms = field(default=FORMS, compare=False)
-    # The template that this instance's own template was filled in from; None without placeholders.
+    # The template with placeholders from which this instance's own template was made; None if this
+    # is not the own template of an instance.
     origin: TemplateOrigin | None = None
 
     @property
@@ -168,25 +186,25 @@ class Template:
 
 @dataclass(frozen=True)
 class Unresolved:
-    """The result for a template that does not exist or cannot be used: its name and the reason."""
+    """The result for a template that does not exist or that cannot be used."""
 
     name: str  # Name of the template.
     message: str  # Reason, for the author of the TApp.
-    # Reason of the instance's verdict: the template does not exist, or this instance cannot have
-    # it.
+    # Reason of the instance's verdict: the template does not exist, or it cannot be used for this
+    # instance.
     reason: Reason = Reason.TEMPLATE_NOT_FOUND
 
 
 def resolve(
     name: str, body: Any, claims: frozenset[str] = frozenset(), *, ignores_resources: bool = False
 ) -> Template | Unresolved:
-    """Returns the template that a user has written into the spec, with its hashes and facts.
+    """Validates a template of the spec, and returns it with its hashes and facts.
 
-    Returns `Unresolved` if the template has the wrong shape, repeats a name, or has invalid
-    placeholders.
+    Returns `Unresolved` if the template has the wrong shape, if two containers or volumes have the
+    same name, or if a placeholder is invalid.
 
     Args:
-        name: the template's name in the TApp.
+        name: the name of the template in the TApp.
         body: the template as its author wrote it.
         claims: names of the TApp's claim templates.
         ignores_resources: True if other controllers set the resources of running containers.
@@ -216,15 +234,16 @@ def resolved(  # noqa: PLR0913 - independent inputs
     ignores_resources: bool,
     filled: bool = True,
 ) -> Template:
-    """Returns a template with its hashes and facts; the caller has checked the shape of `body`.
+    """Returns a template with its hashes and facts; the caller has validated its shape.
 
     Args:
-        name: the template's name in the TApp.
-        body: the template; if it has placeholders, they stay as they are.
+        name: the name of the template in the TApp.
+        body: the template as its author wrote it, possibly with placeholders filled in.
         claims: names of the TApp's claim templates.
-        forms: functions for canonical forms, which may keep the forms of shared parts.
+        forms: functions that compute canonical forms. They may cache the forms of parts that
+            several templates share.
         ignores_resources: True if other controllers set the resources of running containers.
-        filled: False if `body` has placeholders; the limits of Kubernetes are not checked then.
+        filled: False if `body` has placeholders. The limits of Kubernetes are not checked then.
     """
     metadata = body.get("metadata") or {}
     compared = forms.comparable(body["spec"])
@@ -278,7 +297,8 @@ def resolved(  # noqa: PLR0913 - independent inputs
         obstacle=beyond or obstacle or _repetition_problem(name, spec),
         bulk=bulk,
         suits_all=not lacking and not mounts and bulk.is_small,
-        # The images are also in an annotation, as JSON within JSON: quotation marks are escaped.
+        # A pod also has its images in an annotation. Twice their length leaves room for the
+        # backslashes that escape quotation marks in JSON within JSON.
         size=len(text) + 2 * len(msgspec.json.encode(images)),
         meaning=Meaning(lambda: spec_of(body)),
     )
@@ -287,12 +307,12 @@ def resolved(  # noqa: PLR0913 - independent inputs
 def spec_of(
     body: Any, claims: frozenset[str] = frozenset(), forms: Forms = FORMS
 ) -> dict[str, Any]:
-    """Returns a template's spec in canonical form, without the volumes that claims replace.
+    """Returns the pod spec of a template in canonical form, without volumes that claims replace.
 
     Args:
         body: the template.
         claims: names of the claim templates, which replace volumes of the same name.
-        forms: functions for canonical forms.
+        forms: functions that compute canonical forms.
     """
     spec: dict[str, Any] = forms.canonical(body["spec"])
     if claims and "volumes" in spec:
@@ -304,17 +324,21 @@ def spec_of(
 def _for_every_pod(entries: dict[str, str]) -> dict[str, str]:
     """Returns labels or annotations without the keys that belong to a single pod.
 
-    These keys are part of the revision, because they once were in all pods, and the revision of a
+    Revisions include those keys, because all pods had them once, and the revision of an unchanged
     template must not change.
     """
     return {key: value for key, value in entries.items() if key not in NEVER_IN_TEMPLATES}
 
 
 def _without_repeated_env(name: str, spec: dict[str, Any]) -> tuple[dict[str, Any], str]:
-    """Returns a pod spec without repeated environment variables.
+    """Returns a pod spec in which no container has two environment variables of the same name.
 
-    The second value says why that is impossible; it is empty if it is possible. `name` is the name
-    of the template.
+    The second value is the reason if the repetitions cannot be removed; the spec is then returned
+    unchanged. The second value is empty if they can be removed.
+
+    Args:
+        name: the name of the template, for the reason.
+        spec: the pod spec.
     """
     folded = dict(spec)
     try:
@@ -328,9 +352,11 @@ def _without_repeated_env(name: str, spec: dict[str, Any]) -> tuple[dict[str, An
 
 
 def _repetition_problem(name: str, spec: dict[str, Any]) -> str:
-    """Returns why the API server would refuse a repeated entry of a pod spec, or an empty string.
+    """Returns why the API server would refuse a pod with a repeated entry, or an empty string.
 
-    `name` is the name of the template.
+    Args:
+        name: the name of the template, for the message.
+        spec: the pod spec, which may repeat an entry.
     """
     found = repetition(spec)
     return f"template {quoted(name)}: {found}: the API server refuses such a pod" if found else ""
@@ -342,7 +368,7 @@ def has_served_gate(spec: dict[str, Any]) -> bool:
 
 
 def claim_name(claim_template: dict[str, Any]) -> str:
-    """Returns the name of a claim template, or an empty string if it has none."""
+    """Returns the name of a claim template, or an empty string if it has no name."""
     return text_of(map_in(claim_template, "metadata").get("name"))
 
 

@@ -1,4 +1,7 @@
-"""The texts for an instance's placeholders: number, name of the pod, namespace, and values."""
+"""The texts that fill an instance's placeholders, and the values that ControllerRevisions record.
+
+The texts are the number of the instance, the name of its pod, the namespace, and its values.
+"""
 
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
@@ -14,13 +17,13 @@ from tapp.words.quoted import quoted
 
 
 def own_of(spec: TAppSpec, slots: Slots, instance: int, app: str, namespace: str) -> dict[str, str]:
-    """Returns placeholder -> text for the placeholders of one instance.
+    """Returns placeholder -> text for one instance.
 
-    Raises UnfilledError if a value is missing or invalid.
+    Raises UnfilledError if a value that a placeholder reads is missing or invalid.
 
     Args:
         spec: the spec with the values.
-        slots: the placeholders.
+        slots: the placeholders of a template.
         instance: the number of the instance.
         app: the name of the TApp.
         namespace: the namespace of the TApp.
@@ -47,23 +50,28 @@ def own_of(spec: TAppSpec, slots: Slots, instance: int, app: str, namespace: str
 
 @dataclass(frozen=True)
 class KeptValues:
-    """The values that a template reads, in the form in which ControllerRevisions have them."""
+    """The entries of `spec.values` and `spec.defaultValues` that one template reads.
 
-    kept: dict[str, Any]  # `values` and `defaultValues`, as in the spec; empty ones are left out.
-    digest: str  # Digest of `kept`; empty if that is empty.
+    They have the form in which a ControllerRevision records them.
+    """
+
+    # Entries `values` and `defaultValues`, in the form of the spec; an empty entry is left out.
+    kept: dict[str, Any]
+    digest: str  # Digest of `kept`; empty if `kept` is empty.
     size: int = 0  # Bytes of `kept` as JSON.
 
 
 NO_VALUES: Final = KeptValues({}, "")
-# Bytes. If the values are larger, they are not recorded, because they share a record with a
-# template.
+# Most bytes of the values in a ControllerRevision. Larger values are not recorded, because the
+# ControllerRevision also has to contain the template.
 _MOST_KEPT: Final = 64 << 10
 
 
 def kept_values(spec: TAppSpec, slots: Slots, instances: Iterable[str]) -> KeptValues:
-    """Returns those values of a spec that a template reads, for a ControllerRevision.
+    """Returns the entries of `spec.values` and `spec.defaultValues` that a template reads.
 
-    Returns `NO_VALUES` if there are no values, or too many bytes of them.
+    They are for a ControllerRevision. Returns `NO_VALUES` if there are no such entries, or if they
+    have more than `_MOST_KEPT` bytes.
 
     Args:
         spec: the spec with the values.
@@ -91,14 +99,16 @@ def fill_alike(
     values: Mapping[str, Mapping[str, str]],
     defaults: Mapping[str, str],
 ) -> bool:
-    """Returns True if a ControllerRevision's values fill in a template as the spec's values do.
+    """Returns True if recorded values give the same texts as the values in the spec.
+
+    Only values are compared that the placeholders of a template read.
 
     Args:
-        spec: the spec.
+        spec: the spec with its values.
         slots: the placeholders of the template.
         instances: the instances to compare, as keys of `spec.values`.
-        values: the values of each instance in the ControllerRevision.
-        defaults: the default values in the ControllerRevision.
+        values: instance -> values, as a ControllerRevision has recorded them.
+        defaults: the default values that the ControllerRevision has recorded.
     """
     keys = slots.keys
     return _only(defaults, keys) == _only(spec.default_values, keys) and all(
@@ -108,5 +118,5 @@ def fill_alike(
 
 
 def _only(values: Mapping[str, str], keys: Container[str]) -> dict[str, str]:
-    """Returns the entries of `values` with these keys."""
+    """Returns the entries of `values` whose key is one of `keys`."""
     return {key: value for key, value in values.items() if key in keys}
