@@ -41,8 +41,9 @@ def project(observed: Any, applied: Any) -> Any:
         applied: the object that Metacontroller applied last, or the same part of it.
     """
     # Most parts are as Metacontroller applied them, and comparing is much cheaper than projecting.
+    # The result has the keys in the order of `applied` in either case.
     if observed == applied:
-        return observed
+        return applied
     if isinstance(observed, dict) and isinstance(applied, dict):
         return {
             key: project(value, applied[key]) if type(value) in _NESTED else value
