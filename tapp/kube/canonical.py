@@ -1,9 +1,11 @@
-"""Canonical form of templates: two notations of one template have the same form and hash.
+"""The canonical form of templates: two notations of one template have the same form and hash.
 
-So a changed notation (`1000m` or `1`, a field left out or empty) never restarts a pod. Sources:
-Kubernetes' quantity format (apimachinery, resource.Quantity) and the `omitempty` tags of core/v1.
-`tapp/declared/revision.py` hashes this form. If the form of a template changed, all of its pods
-would restart, so test vectors freeze the output.
+So a changed notation never restarts a pod. For example, `1000m` and `1` are the same, and an empty
+field and a missing field are the same. `tapp/declared/revision.py` hashes this form. If the form of
+a template changed, all of its pods would restart, so test vectors freeze the forms.
+
+Sources: Kubernetes' quantity format (apimachinery, resource.Quantity) and the `omitempty` tags of
+core/v1.
 """
 
 import re
@@ -12,14 +14,14 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 _Write = Callable[[str | float], Any]
-# (Identity, key) of a part -> its form.
+# Cache: (`id` of a part of a spec, field that has the part) -> canonical form of the part.
 _Known = dict[tuple[int, str], Any]
 Form = Callable[[Any], Any]
 
 _QUANTITY = re.compile(
     r"([+-]?)(\d+(?:\.\d*)?|\.\d+)(?:([eE][+-]?\d{1,2})|([KMGTPE]i|[numkMGTPE]?))", re.ASCII
 )
-# Kubernetes' maximum of a quantity with a binary unit; larger ones are cut to it.
+# The largest quantity with a binary unit. Kubernetes reduces a larger quantity to this one.
 _LARGEST = 2**63 - 1
 # Most characters of a quantity. Python refuses to print numbers with more than 4,300 digits.
 _LONGEST = 400
@@ -28,23 +30,23 @@ _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 
 _QUANTITY_MAPS = {"requests", "limits", "overhead"}
 _QUANTITY_FIELDS = {"sizeLimit", "divisor"}
-# Maps with keys of the author's choice: every value in them counts, even an empty one.
+# Maps whose keys the author chooses. Every value in them is kept, even an empty one.
 _FREE_MAPS = {"labels", "annotations", "matchLabels", "nodeSelector", "volumeAttributes", "options"}
 
-# Maps that count as absent when they are empty; others, such as `emptyDir: {}`, do not.
+# Maps that are left out if they are empty. Other empty maps, such as `emptyDir: {}`, are kept.
 _ABSENT_WHEN_EMPTY = {
     *("metadata", "labels", "annotations", "matchLabels", "nodeSelector", "affinity"),
     *("resources", "requests", "limits", "overhead", "securityContext", "dnsConfig"),
 }
 
-# Fields whose zero value the API server drops: they are no pointers in core/v1, and have the tag
-# `omitempty`. Here the booleans; numbers and texts follow.
+# Booleans that the API server drops if they are false. In core/v1, these fields are no pointers and
+# have the tag `omitempty`.
 _FALSE = {"readOnly", "stdin", "stdinOnce", "tty", "hostNetwork", "hostPID", "hostIPC"}
 _ZERO = {
     *("hostPort", "initialDelaySeconds", "timeoutSeconds", "periodSeconds"),
     *("successThreshold", "failureThreshold", "partition"),
 }
-# Texts that the API server drops when they are empty.
+# Texts that the API server drops if they are empty.
 _BLANK = {
     *("subPath", "subPathExpr", "workingDir", "hostIP", "value", "medium", "effect", "operator"),
     *("serviceAccountName", "serviceAccount", "nodeName", "hostname", "subdomain"),
@@ -54,9 +56,9 @@ _BLANK = {
 
 
 def nano(value: str) -> int | None:
-    """Returns a quantity (`500m`, `1Gi`, `1e3`) in billionths, rounded up like in Kubernetes.
+    """Returns a quantity (`500m`, `1Gi`, `1e3`) in billionths, rounded up as in Kubernetes.
 
-    Returns None if the text is no quantity.
+    Returns None if `value` is no quantity.
     """
     match = _QUANTITY.fullmatch(value) if len(value) <= _LONGEST else None
     if match is None:
@@ -78,7 +80,7 @@ def nano(value: str) -> int | None:
 def quantity(value: str | float) -> str | float:
     """Returns a quantity in the notation of the API server (`1000m` -> `1`, `1024Mi` -> `1Gi`).
 
-    A value that is no quantity is returned as it is; the API server refuses it.
+    A value that is no quantity is returned unchanged, because the API server refuses it.
     """
     text = str(value)
     billionths = nano(text)
@@ -95,12 +97,12 @@ def quantity(value: str | float) -> str | float:
 
 
 def _in_units(number: int, units: dict[str, int], base: int) -> str:
-    """Returns a number as text in the largest unit of which it is a whole multiple.
+    """Returns a number as text, with the largest unit that divides the number without a remainder.
 
     Args:
         number: the number.
         units: unit -> exponent of the unit.
-        base: the base of the exponents, 2 or 10.
+        base: the base of the exponents: 2 or 10.
     """
     if number == 0:
         return "0"
@@ -111,7 +113,8 @@ def _in_units(number: int, units: dict[str, int], base: int) -> str:
 
 
 def _number(value: str | float) -> str:
-    """Returns a quantity as a text in billionths, so that equal quantities have equal texts.
+    """Returns a quantity as the text of a number of billionths, so that equal quantities are equal
+    texts.
 
     A value that is no quantity is returned as text.
     """
@@ -120,27 +123,29 @@ def _number(value: str | float) -> str:
 
 
 def canonical(value: Any) -> Any:
-    """Returns a template or claim spec in the canonical form from which objects are created.
+    """Returns a template or claim spec in the canonical form from which the service creates
+    objects.
 
     Nulls, empty lists, and empty values that Kubernetes drops are removed. Quantities are in the
-    API server's notation, and whole floats become integers.
+    API server's notation, and floats without a fraction become integers.
     """
     return _walk(value, "", quantity, {})
 
 
 def comparable(value: Any) -> Any:
-    """Returns a canonical form in which two specs are equal if and only if they mean the same.
+    """Returns a canonical form in which two specs are equal if and only if they have the same
+    meaning.
 
-    Quantities are numbers in this form.
+    Quantities are texts of numbers in this form (`_number`).
     """
     return _walk(value, "", _number, {})
 
 
 @dataclass(frozen=True)
 class Forms:
-    """The two functions that return canonical forms, perhaps with a cache for copies of one spec.
+    """The functions `canonical` and `comparable`, possibly with a cache for copies of one spec.
 
-    The results share parts with each other, so the caller must not change them.
+    Their results share parts with each other, so the caller must not change them.
     """
 
     canonical: Form = canonical
@@ -148,9 +153,9 @@ class Forms:
 
     @classmethod
     def of_copies(cls, spec: Any) -> Self:
-        """Returns functions that are fast for copies of `spec` which share parts with it.
+        """Returns functions that are fast for copies of a spec that share parts with the spec.
 
-        The forms of all parts of `spec` are computed here, once.
+        The canonical forms of all parts of `spec` are computed here, once.
         """
         return cls(_of_copies(spec, quantity), _of_copies(spec, _number))
 
@@ -159,15 +164,16 @@ FORMS = Forms()
 
 
 def _of_copies(spec: Any, write_quantity: _Write) -> Form:
-    """Returns a function for the canonical form of copies of `spec`.
+    """Returns a function that computes the canonical form of a copy of `spec`.
 
-    A copy shares most of its parts with `spec`. The forms of these parts are computed only once.
-    `write_quantity` returns a quantity in the notation of the form.
+    The function reuses the canonical forms of all parts that the copy shares with `spec`.
+    `write_quantity` returns a quantity in the notation of the canonical form.
     """
     known: _Known = {}
     _walk(spec, "", write_quantity, known, learns=True)
 
-    # The default argument keeps `spec` alive, because `known` has the identities of its parts.
+    # The default argument keeps `spec` alive. The keys of `known` are identities of its parts. If
+    # `spec` were deleted, Python could give these identities to other objects.
     def form(copy: Any, _alive: Any = spec) -> Any:
         return _walk(copy, "", write_quantity, known)
 
@@ -182,9 +188,9 @@ def _walk(
     Args:
         value: the value.
         key: the field that has the value; empty for the whole spec and for an entry of a list.
-        write_quantity: returns a quantity in the notation of the form.
-        known: forms of parts that were computed before.
-        learns: True to add the forms of all parts to `known`.
+        write_quantity: returns a quantity in the notation of the canonical form.
+        known: cache of the canonical forms of parts.
+        learns: True if the function adds the canonical forms of all parts to `known`.
     """
     if not isinstance(value, (dict, list)):
         return int(value) if isinstance(value, float) and value.is_integer() else value
@@ -209,9 +215,9 @@ def _walk_into(
     Args:
         value: the map or list.
         key: the field that has the value; empty for an entry of a list.
-        write_quantity: returns a quantity in the notation of the form.
-        known: forms of parts that were computed before.
-        learns: True to add the forms of all parts to `known`.
+        write_quantity: returns a quantity in the notation of the canonical form.
+        known: cache of the canonical forms of parts.
+        learns: True if the function adds the canonical forms of all parts to `known`.
     """
     if isinstance(value, list):
         return [

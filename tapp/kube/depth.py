@@ -1,8 +1,8 @@
-"""The limit for nested JSON: functions that recurse into templates need one call per level."""
+"""The limit for the depth of JSON, because functions that recurse need one call for each level."""
 
 from typing import Any, Final
 
-# Most levels of a template. Kubernetes' own types have fewer than twenty.
+# Most levels of nesting in a template. Kubernetes' own types have fewer than twenty.
 DEEPEST: Final = 100
 
 

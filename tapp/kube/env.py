@@ -1,9 +1,9 @@
-"""Removes repeated environment variables from containers without changing their meaning.
+"""Removes repeated environment variables from containers without changing the resulting values.
 
-Metacontroller merges `env` by name, and cannot apply a list with the same name twice. In Kubernetes
-the last entry of a name wins, and a value may refer to entries before it: in `[A=-a, A=$(A) -b]`
-the second `A` is `-a -b`. So an entry that is not the last of its name is removed, and references
-to it are replaced by its value.
+Metacontroller merges `env` by name, so it cannot apply a list that has the same name twice. In
+Kubernetes, the last entry of a name counts. A value may refer to entries before it: in `[A=-a,
+A=$(A) -b]` the second `A` has the value `-a -b`. So this module keeps the last entry of each name,
+and removes the others. It replaces references to removed entries by the values of these entries.
 """
 
 import re
@@ -15,24 +15,26 @@ from tapp.words.quoted import quoted
 
 Document = dict[str, Any]
 
-# Most characters that may replace references in all containers of a pod. Linux starts no process
-# with a longer variable, and a few entries that double a value could otherwise fill the memory.
+# Most characters of the values that replace references in all containers of a pod. Linux starts no
+# process with a longer variable. Without a limit, a few entries that each double a value could fill
+# the memory.
 LONGEST = 128 << 10
 _PARTS = re.compile(r"\$\$|\$\(([^)]*)\)")
 
 
 class RepeatedEnvError(ValueError):
-    """A repeated variable cannot be removed; the message says which one and why."""
+    """A repeated environment variable cannot be removed; the message says which one and why."""
 
 
 def without_repeats(containers: Sequence[Document]) -> list[Document]:
-    """Returns the containers with every variable once.
+    """Returns the containers, each with one entry for each environment variable.
 
-    Containers without repeated variables are returned as they are, and so is an `env` that is no
-    list of named entries. The time is proportional to the length of the input and to `LONGEST`.
+    A container without repeated variables is returned unchanged. An `env` that is not a list of
+    entries with names is also returned unchanged. The time is proportional to the length of the
+    input plus `LONGEST`.
 
     Raises RepeatedEnvError if the value of a removed entry is needed and is not in the template, or
-    if the replaced values are too long.
+    if the replacing values have more than `LONGEST` characters.
     """
     folding, result = _Folding(), []
     for container in containers:
@@ -51,18 +53,19 @@ class _Variable:
     """
 
     value: Any  # Value; None if the entry has a `valueFrom`.
-    stays: bool  # True if this entry is the last of its name, so that it is kept.
-    undefined: set[str]  # Variables that the value refers to and that no earlier entry defines.
+    stays: bool  # True if this entry is the last one of its name, and so is not removed.
+    # Names of variables that the value refers to and that no earlier entry defines.
+    undefined: set[str]
 
 
 class _Folding:
-    """Removes the repeated variables of several containers, with a common limit of characters."""
+    """Removes the repeated variables of several containers, which share one limit of characters."""
 
     def __init__(self) -> None:
         self._left = LONGEST
 
     def folded(self, container: Document) -> Document:
-        """Returns a container in whose `env` every variable has one entry.
+        """Returns a container whose `env` has one entry for each variable.
 
         Raises RepeatedEnvError if a repeated variable cannot be removed.
         """
@@ -88,13 +91,14 @@ class _Folding:
         return {**container, "env": kept}
 
     def _entry(self, item: Document, defined: dict[str, _Variable]) -> Document:
-        """Returns an entry in which references to removed entries are replaced by their values.
+        """Returns an entry of `env` in which the values of removed entries replace references to
+        them.
 
         Raises RepeatedEnvError if the value of a removed entry cannot be used.
 
         Args:
             item: the entry of `env`.
-            defined: name -> the variable that the entries before this one define.
+            defined: name -> variable, as defined by the entries before this one.
         """
 
         def replaced(match: re.Match[str]) -> str:
@@ -112,8 +116,9 @@ class _Folding:
                     f"{where}, and {quoted(item['name'])} with all references replaced by their "
                     f"values is too long: together these may be {LONGEST} characters"
                 )
-            # The removed value left this reference as text. In its new place Kubernetes would
-            # expand it.
+            # The removed value contains a reference to a variable that was not defined there, so
+            # Kubernetes would have left the reference as text. In its new place Kubernetes would
+            # replace the reference.
             for other in sorted(before.undefined):
                 if other in defined and defined[other].stays:
                     raise RepeatedEnvError(
@@ -139,7 +144,7 @@ def _references(item: Document) -> set[str]:
 def _end_of_references(value: str) -> int:
     """Returns the position after the last reference in a value.
 
-    The regular expression is not applied to the text after that position: it would search for the
-    end of each `$(` there, which takes quadratic time.
+    The regular expression is not applied to the text after that position. For each `$(` in this
+    text, it would search for an end, which takes quadratic time.
     """
     return value.rfind(")") + 1

@@ -1,8 +1,8 @@
 """Rules for single values, from which `limits.py` builds its tables.
 
-A rule takes a value and returns the requirement that the value violates, or an empty string if the
-API server accepts the value. Rules skip values of a wrong type, because the CRD or the API server
-refuses them.
+A rule takes a value. It returns the requirement that the value does not meet, such as `it must be
+1`, or an empty string if the API server accepts the value. Rules skip values of a wrong type,
+because the CRD or the API server refuses them.
 """
 
 import re
@@ -21,7 +21,8 @@ from tapp.kube.names import (
     is_subdomain,
 )
 
-# Returns the requirement that a value violates, or an empty string if the API server accepts it.
+# A rule: returns the requirement that a value does not meet, or an empty string if the API server
+# accepts the value.
 Rule = Callable[[Any], str]
 
 PORT_NAME_LENGTH = 15
@@ -50,14 +51,18 @@ def _is_config_key(text: str) -> bool:
 
 
 def _is_finalizer(text: str) -> bool:
-    """Returns True if a text may be a finalizer: only Kubernetes' own may lack a prefix."""
+    """Returns True if a text is a valid name of a finalizer.
+
+    Only Kubernetes' own finalizers may have a name without a prefix.
+    """
     return is_label_key(text) and ("/" in text or text in _FINALIZERS)
 
 
 def _is_address(text: str) -> bool:
     """Returns True if a text is an IP address (IsValidIPForLegacyField).
 
-    Go accepts leading zeros in IPv4 addresses, and no zones in IPv6 addresses; Python is different.
+    Unlike Python, Go accepts leading zeros in IPv4 addresses, and accepts no zones in IPv6
+    addresses.
     """
     if _IPV4.fullmatch(text):
         return all(int(each) <= _LARGEST_BYTE for each in text.split("."))
@@ -99,7 +104,7 @@ def number(least: int, most: int = LARGEST_NUMBER) -> Rule:
 
 
 def anything(_: Any) -> str:
-    """Returns an empty string: the rule for a value that may be anything."""
+    """Accepts any value: returns an empty string."""
     return ""
 
 
@@ -148,7 +153,7 @@ SYSCTL: Final = _text(
     f"at most {MAX_NAME} lower-case letters, digits, '-' and '_' are allowed, in parts that '.' or "
     "'/' separates",
 )
-# Only paths below the volume (validateLocalDescendingPath).
+# Only paths inside the volume are valid (validateLocalDescendingPath).
 INNER_PATH: Final = _text(
     lambda text: not text.startswith("/") and ".." not in text.split("/"),
     "it must be a relative path without '..'",
@@ -160,16 +165,16 @@ ID: Final = number(0)
 
 
 def port_or_name(value: Any) -> str:
-    """Returns the requirement that a port does not meet, by its number or its name; or ""."""
+    """Returns the requirement that a port number or port name does not meet, or an empty string."""
     return PORT_NAME(value) if isinstance(value, str) else PORT(value)
 
 
 def one_success(value: Any) -> str:
-    """Returns the requirement that a probe's `successThreshold` does not meet, or "".
+    """Returns the requirement that a probe's `successThreshold` does not meet, or an empty string.
 
-    A liveness or startup probe passes with its first success.
+    The rule is for liveness and startup probes, which pass with their first success.
     """
-    # The API server sets 1 if the field is 0.
+    # The API server replaces 0 by 1.
     return "it must be 1" if type(value) is int and value not in (0, 1) else ""
 
 
@@ -218,6 +223,6 @@ HEADER: Final = _text(
 
 
 def not_negative(value: Any) -> str:
-    """Returns the requirement that a quantity does not meet because it is negative, or ""."""
+    """Returns the requirement that a negative quantity does not meet, or an empty string."""
     wrong = isinstance(value, str | int | float) and (nano(str(value)) or 0) < 0
     return "it must not be negative" if wrong else ""

@@ -1,14 +1,15 @@
-"""Limits of the API server that can be checked before an object is sent.
+"""Checks an object against limits of the API server before the object is sent.
 
 `limit_problem` compares a pod, a claim or a Service with a table that has the shape of the object.
-The table has limits of single values (`limit_rules.py`: lengths, allowed characters, ranges, valid
-values) and rules for fields that exclude or need each other (`object_rules.py`). Values that
-admission may still add, and rules that depend on the cluster, are left to the API server.
-Annotations have a limit on their sum, which includes Metacontroller's copy of the object:
-`bytes_of` and `length_in_go` count it.
+The table has rules for single values (`limit_rules.py`: lengths, allowed characters, ranges, valid
+values). It also has rules for fields that exclude or need each other (`object_rules.py`). Values
+that admission may still add, and rules that depend on the cluster, are not checked here.
+
+The annotations of an object together have a limit in bytes, which includes Metacontroller's copy of
+the object. `bytes_of` and `length_in_go` compute these bytes.
 
 Sources: Kubernetes 1.34 to 1.37, pkg/apis/core/validation and apimachinery's ObjectMeta validation.
-If the versions differ, the rule that accepts more counts.
+If the versions differ, the table has the rule that accepts more.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,11 +26,12 @@ from tapp.words.quoted import quoted
 
 # Most bytes of all annotations of an object, keys and values (TotalAnnotationSizeLimitB).
 MOST_ANNOTATIONS: Final = 256 << 10
-# Bytes of a copy that the admission policy `tapp-lean-pods` can remove in any case. The API server
-# limits the cost of a policy's expression, and leaves a larger copy as it is.
+# Most bytes of Metacontroller's copy from which the admission policy `tapp-lean-pods` can always
+# remove the spec. The API server limits the cost of a policy's expression, so a larger copy may
+# stay as it is.
 MOST_CUT: Final = 300_000
 
-# Characters of a wrong value that a message shows.
+# Most characters of an invalid value that a message shows.
 _SHOWN = 80
 
 _LABELS = Entries(rule.QUALIFIED, rule.LABEL_VALUE)
@@ -311,7 +313,8 @@ _SERVICE = {
         "externalName": rule.SUBDOMAIN,
     },
 }
-# Kind -> its limits, in the shape of the object; a list has the limits of each entry.
+# Kind -> the limits of an object of this kind. The table has the shape of the object; for a list it
+# has the limits of each entry.
 TABLES: Final[Mapping[str, Any]] = {
     "Pod": _POD,
     "PersistentVolumeClaim": _CLAIM,
@@ -320,9 +323,10 @@ TABLES: Final[Mapping[str, Any]] = {
 
 
 def limit_problem(kind: str, document: Mapping[str, Any]) -> str:
-    """Returns a sentence on the first value of an object that exceeds a limit, or "".
+    """Returns a sentence on the first value of an object that the API server would refuse.
 
-    Values of a wrong type are skipped, because the CRD or the API server refuses them.
+    Returns an empty string if there is no such value. Values of a wrong type are skipped, because
+    the CRD or the API server refuses them.
 
     Args:
         kind: the kind of the object: a key of `TABLES`.
@@ -334,30 +338,30 @@ def limit_problem(kind: str, document: Mapping[str, Any]) -> str:
 def limit_problems(
     kind: str, document: Mapping[str, Any], is_known: Callable[[Any], bool] = lambda _: True
 ) -> Iterator[str]:
-    """Yields a sentence on each value of an object that exceeds a limit.
+    """Yields a sentence on each value of an object that the API server would refuse.
 
     Args:
         kind: the kind of the object: a key of `TABLES`.
         document: the object as JSON.
-        is_known: returns False for a value that is not known yet, because it has placeholders. Such
-            a value is not checked.
+        is_known: returns False for a value with placeholders, because the final value is not known
+            yet. Such a value is not checked.
     """
     for path, text in _problems(document, TABLES[kind], is_known):
         yield f"{path.removeprefix('.')} {text}"
 
 
-# Path and sentence of each problem. The path is put together only if there is a problem, because
-# most values are valid.
+# Pairs of the path of an invalid value and a sentence about it. The path is built only if there is
+# a problem, because most values are valid.
 _Problems = Sequence[tuple[str, str]]
 
 
 def _problems(value: Any, limits: Any, is_known: Callable[[Any], bool]) -> _Problems:
-    """Returns path and sentence of each part of a value that exceeds a limit.
+    """Returns a path and a sentence for each part of a value that the API server would refuse.
 
     Args:
         value: the value.
-        limits: the part of a table in `TABLES` for this value.
-        is_known: returns False for a value that is not known yet.
+        limits: the limits of the value: a part of a table in `TABLES`.
+        is_known: returns False for a value with placeholders, which is not checked.
     """
     if callable(limits):
         wrong = limits(value) if is_known(value) else ""
@@ -379,7 +383,13 @@ def _problems(value: Any, limits: Any, is_known: Callable[[Any], bool]) -> _Prob
 
 
 def _object_problems(value: Any, limits: Object, is_known: Callable[[Any], bool]) -> _Problems:
-    """Returns path and sentence of each problem of an object: of its fields, and as a whole."""
+    """Returns a path and a sentence for each problem of an object: of its fields, and as a whole.
+
+    Args:
+        value: the object.
+        limits: the limits of its fields, and the rules for the object as a whole.
+        is_known: returns False for a value with placeholders, which is not checked.
+    """
     found = _problems(value, limits.fields, is_known)
     if isinstance(value, dict) and is_known(value):
         for check in limits.wholes:
@@ -389,7 +399,13 @@ def _object_problems(value: Any, limits: Object, is_known: Callable[[Any], bool]
 
 
 def _entry_problems(value: Any, limits: Entries, is_known: Callable[[Any], bool]) -> _Problems:
-    """Returns path and sentence of each invalid key or value of a map such as labels."""
+    """Returns a path and a sentence for each invalid key or value of a map, such as labels.
+
+    Args:
+        value: the map.
+        limits: the rules for keys and values.
+        is_known: returns False for a value with placeholders, which is not checked.
+    """
     found = []
     for key, text in (value if isinstance(value, dict) else {}).items():
         if wrong := limits.key(key):
@@ -400,9 +416,9 @@ def _entry_problems(value: Any, limits: Entries, is_known: Callable[[Any], bool]
 
 
 def missing_image(spec: Mapping[str, Any]) -> str:
-    """Returns a sentence on a container or image volume without an image, or an empty string.
+    """Returns a sentence on a container or image volume that lacks its image, or an empty string.
 
-    The API server refuses such a pod unless admission fills in the image. `spec` is a pod spec.
+    The API server refuses such a pod unless admission fills in the image. `spec` is the pod spec.
     """
     for section in ("containers", "initContainers", "volumes"):
         for index, item in enumerate(maps_of(spec.get(section))):
@@ -429,10 +445,12 @@ def go_length(text: bytes) -> int:
     return len(text) + sum([extra * text.count(part) for part, extra in _LONGER_IN_GO])
 
 
-# Encoded character -> bytes that Go needs in addition.
+# Encoded character -> how many bytes more Go needs for it than Python's encoder.
 _LONGER_IN_GO = ((b"<", 5), (b">", 5), (b"&", 5), ("\u2028".encode(), 3), ("\u2029".encode(), 3))
 
 
 def bytes_of(annotations: Mapping[str, str]) -> int:
-    """Returns the size of annotations in bytes, as the API server counts it: keys and values."""
+    """Returns the size of annotations in bytes: the sum of all keys and values, as the API server
+    does.
+    """
     return sum([len(key.encode()) + len(text.encode()) for key, text in annotations.items()])

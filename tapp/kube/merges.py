@@ -1,4 +1,4 @@
-"""JSON merge patches, and the three-way merge of `kubectl apply` for custom resources."""
+"""JSON merge patches, and the three-way merge that `kubectl apply` does for custom resources."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,7 +11,7 @@ KUBECTL_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 def merge_patch(target: Any, patch: Any) -> Any:
-    """Returns `target` after a JSON merge patch (RFC 7386); `target` stays unchanged."""
+    """Returns `target` with a JSON merge patch applied (RFC 7386); `target` is not changed."""
     if not isinstance(patch, Mapping):
         return patch
     merged = dict(target) if isinstance(target, Mapping) else {}
@@ -24,13 +24,13 @@ def merge_patch(target: Any, patch: Any) -> Any:
 
 
 def kubectl_applied(live: Document, wanted: Document) -> Document:
-    """Returns a custom resource as it is after `kubectl apply`.
+    """Returns a custom resource as it is after `kubectl apply` of a manifest.
 
     Maps are merged by key, and lists are replaced.
 
     Args:
-        live: the object in the cluster.
-        wanted: the manifest that is applied.
+        live: the object in the cluster, whose annotation has the manifest that was applied last.
+        wanted: the manifest to apply.
     """
     annotations = (live.get("metadata") or {}).get("annotations") or {}
     last = msgspec.json.decode(annotations.get(KUBECTL_APPLIED, "{}"))
@@ -39,12 +39,12 @@ def kubectl_applied(live: Document, wanted: Document) -> Document:
 
 
 def _three_way(live: Any, last: Any, wanted: Any) -> Any:
-    """Returns the result of merging a part of the manifest into the object in the cluster.
+    """Returns a part of the object in the cluster after the new manifest is applied.
 
     Args:
         live: the part in the cluster.
-        last: the part in the manifest that was applied last.
-        wanted: the part in the new manifest.
+        last: the same part of the manifest that was applied last.
+        wanted: the same part of the new manifest.
     """
     if not isinstance(live, Mapping) or not isinstance(wanted, Mapping):
         return wanted

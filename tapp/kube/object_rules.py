@@ -1,8 +1,8 @@
 """Rules for fields that exclude or need each other, from which `limits.py` builds its tables.
 
-A rule takes an object and returns a sentence about the object without its path, such as `has exec
-and httpGet`, or an empty string if the API server accepts the object. Parts of a wrong type are
-skipped, because the CRD or the API server refuses them.
+A rule takes an object and returns a sentence on the object, such as `has exec and httpGet`. It
+returns an empty string if the API server accepts the object. The sentence does not name the path of
+the object. Parts of a wrong type are skipped, because the CRD or the API server refuses them.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -15,7 +15,8 @@ from tapp.kube.stored import GRACE
 from tapp.words.quoted import quoted
 from tapp.words.ranges import name_list
 
-# Returns a sentence about an object, or an empty string.
+# A rule for an object as a whole: returns a sentence on the object if the API server would refuse
+# it, and an empty string if the API server accepts it.
 Whole = Callable[[Mapping[str, Any]], str]
 
 
@@ -37,12 +38,12 @@ class Object(NamedTuple):
 
 
 def single(what: str, *fields: str, needed: bool = False) -> Whole:
-    """Returns the rule that an object has at most one of some fields.
+    """Returns the rule that an object may have at most one of the given fields.
 
     Args:
-        what: a noun for such a field, for the message.
+        what: a noun for these fields, for the message, such as `handler`.
         fields: the names of the fields.
-        needed: True if the object must have one of them.
+        needed: True if the object must have exactly one of the fields.
     """
 
     def check(value: Mapping[str, Any]) -> str:
@@ -50,7 +51,7 @@ def single(what: str, *fields: str, needed: bool = False) -> Whole:
         found = [key for key in fields if value.get(key) not in (None, "")]
         if len(found) > 1:
             return f"has {name_list(sorted(found))}, and only one {what} is allowed"
-        # Another field may be one that only newer servers have.
+        # An unknown field may be an alternative that only newer API servers know.
         if needed and not found and all(key in _BESIDE for key in value):
             return f"has no {what}, and needs one of {', '.join(fields)}"
         return ""
@@ -58,7 +59,7 @@ def single(what: str, *fields: str, needed: bool = False) -> Whole:
     return check
 
 
-# Fields beside the handler of a probe.
+# Fields that an object may have in addition to one of the fields that exclude each other.
 _BESIDE = frozenset(
     {
         *("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold"),
@@ -68,7 +69,7 @@ _BESIDE = frozenset(
 
 
 def needs(field: str) -> Whole:
-    """Returns the rule that an object must have a field, and the field must not be empty."""
+    """Returns the rule that an object must have the given field, with a value that is not empty."""
 
     def check(value: Mapping[str, Any]) -> str:
         return f"has no {field}" if value.get(field) in (None, "", []) else ""
@@ -86,7 +87,7 @@ def only_with(field: str, other: str, needed: str) -> Whole:
     """Returns the rule that a field may be set only if another field has a certain value.
 
     Args:
-        field: the field.
+        field: the field that may be set only then.
         other: the other field.
         needed: the value that the other field must have.
     """
@@ -100,9 +101,9 @@ def only_with(field: str, other: str, needed: str) -> Whole:
 
 
 def not_with_empty_key(value: Mapping[str, Any]) -> str:
-    """Returns a sentence on a toleration without a key and without the operator Exists, or "".
+    """Returns a sentence on a toleration that has neither a key nor the operator Exists, or "".
 
-    A toleration without a key must tolerate all taints.
+    A toleration without a key tolerates all taints, so it needs the operator Exists.
     """
     wrong = not value.get("key") and value.get("operator") != "Exists"
     return "has no key, and that is allowed only with operator: Exists" if wrong else ""
@@ -120,12 +121,16 @@ def toleration_value(value: Mapping[str, Any]) -> str:
     return f"has value {quoted(text)}: {wrong}" if wrong else ""
 
 
-# Operator of a node selector or a label selector -> whether it needs values, or has none.
+# Operator of a node selector or label selector -> True if it needs values, False if it may not have
+# values.
 SELECTOR_OPERATORS = {"In": True, "NotIn": True, "Exists": False, "DoesNotExist": False}
 
 
 def selector_values(value: Mapping[str, Any]) -> str:
-    """Returns a sentence on a selector whose operator does not fit its number of values, or ""."""
+    """Returns a sentence on a selector that lacks values or may not have any, or an empty string.
+
+    The operator of the selector decides whether it needs values.
+    """
     operator, values = value.get("operator"), value.get("values") or []
     if not isinstance(operator, str) or not isinstance(values, list):
         return ""
@@ -139,9 +144,11 @@ def selector_values(value: Mapping[str, Any]) -> str:
 
 
 def local_profile(value: Mapping[str, Any]) -> str:
-    """Returns a sentence on a security profile with a wrong `localhostProfile`, or "".
+    """Returns a sentence on a security profile with a missing or needless `localhostProfile`, or
+    "".
 
-    A profile has a file on the node exactly if its type is Localhost.
+    The field names a file on the node. It is needed if the type is Localhost, and invalid if it is
+    not.
     """
     is_local = value.get("type") == "Localhost"
     if is_local and not value.get("localhostProfile"):
@@ -154,7 +161,7 @@ def local_profile(value: Mapping[str, Any]) -> str:
 def no_grace_period(value: Mapping[str, Any]) -> str:
     """Returns a sentence on a readiness probe with a grace period, or an empty string.
 
-    A readiness probe stops no container, so it may not have one.
+    A failed readiness probe stops no container, so the probe may not have a grace period.
     """
     wrong = value.get("terminationGracePeriodSeconds") is not None
     return (
@@ -163,14 +170,18 @@ def no_grace_period(value: Mapping[str, Any]) -> str:
 
 
 def escalation(value: Mapping[str, Any]) -> str:
-    """Returns a sentence on a privileged container that forbids privilege escalation, or ""."""
+    """Returns a sentence on a privileged container that forbids privilege escalation, or an empty
+    string.
+
+    A privileged container could always escalate its privileges.
+    """
     if value.get("privileged") is True and value.get("allowPrivilegeEscalation") is False:
         return "has privileged: true and allowPrivilegeEscalation: false, which exclude each other"
     return ""
 
 
 def propagation(value: Mapping[str, Any]) -> str:
-    """Returns a sentence on an unprivileged container that passes mounts on to the node, or ""."""
+    """Returns a sentence on an unprivileged container that propagates mounts to its node, or ""."""
     if map_in(value, "securityContext").get("privileged") is True:
         return ""
     for mount in maps_of(value.get("volumeMounts")):
@@ -204,7 +215,7 @@ _HUGE_PAGES = "hugepages-"
 def amounts(value: Mapping[str, Any]) -> str:
     """Returns a sentence on the first invalid request or limit of a container, or "".
 
-    Checked are the names, the amounts, and that no request exceeds its limit.
+    The rule checks the names of the resources and the amounts. A request may not exceed its limit.
     """
     # The API server reads the amount null as 0.
     sizes = {
@@ -224,14 +235,16 @@ def amounts(value: Mapping[str, Any]) -> str:
 
 
 def _is_device(name: str) -> bool:
-    """Returns True if a resource is not one of Kubernetes' own (IsNativeResource)."""
+    """Returns True if a resource is not one of Kubernetes' own resources (IsNativeResource)."""
     return "/" in name and "kubernetes.io/" not in name
 
 
 def _resource_problem(name: str, size: int) -> str:
     """Returns why a container cannot have an amount of a resource, or an empty string.
 
-    `name` is the name of the resource, and `size` the amount in billionths.
+    Args:
+        name: the name of the resource.
+        size: the amount in billionths of a unit.
     """
     if "/" not in name and name not in STANDARD_RESOURCES and not name.startswith(_HUGE_PAGES):
         return (
@@ -265,9 +278,10 @@ def dns_none(spec: Mapping[str, Any]) -> str:
 
 
 def host_ports(spec: Mapping[str, Any]) -> str:
-    """Returns a sentence on a container port with another number on its node, or "".
+    """Returns a sentence on a container port whose `hostPort` differs from its number, or "".
 
-    The numbers have to be equal in a pod that uses the network of the node.
+    The numbers have to be equal if the pod uses the network of its node. Other pods are not
+    checked.
     """
     if spec.get("hostNetwork") is not True:
         return ""
@@ -285,7 +299,7 @@ def host_ports(spec: Mapping[str, Any]) -> str:
 def shared_processes(spec: Mapping[str, Any]) -> str:
     """Returns a sentence on a pod that shares its processes in two ways, or an empty string.
 
-    It may share them either among its containers or with the node.
+    A pod may share its processes among its containers or with its node, but not both.
     """
     if spec.get("shareProcessNamespace") is True and spec.get("hostPID") is True:
         return "has shareProcessNamespace: true and hostPID: true, which exclude each other"
@@ -308,9 +322,10 @@ def sleeps(spec: Mapping[str, Any]) -> str:
 
 
 def resizes_without_restart(spec: Mapping[str, Any]) -> str:
-    """Returns a sentence on a `resizePolicy` that restarts a container, or an empty string.
+    """Returns a sentence on a `resizePolicy` that needs a restart of its container, or an empty
+    string.
 
-    Only a pod with `restartPolicy: Never` is checked, because its containers must not restart.
+    Only a pod with `restartPolicy: Never` is checked, because its containers may not restart.
     """
     if spec.get("restartPolicy") != "Never":
         return ""

@@ -1,8 +1,8 @@
-"""The parts of Kubernetes objects that rules use, as types for msgspec's decoder.
+"""The parts of Kubernetes objects that decisions use, as types for msgspec's decoder.
 
 All other parts of an object are skipped, which saves time and memory. A part that is needed as a
-whole, or rarely, stays `Raw`: a slice of the request that is decoded on demand. All fields except
-the name are optional, because Go leaves out empty fields or sends null.
+whole, or rarely, has the type `Raw`: a slice of the request that is decoded on demand. All fields
+except the name are optional, because Go leaves out empty fields or sends null.
 """
 
 from contextlib import suppress
@@ -20,7 +20,7 @@ NOTHING = Raw(b"null")
 class Condition(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """An entry of `status.conditions`.
 
-    Its times may have any value; `tapp/words/times.py` reads them.
+    The two times may have any JSON value; `tapp/words/times.py` reads them.
     """
 
     type: str | None = None
@@ -33,7 +33,7 @@ class Condition(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class PodStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """The parts of a pod's `status` that rules use."""
+    """The parts of a pod's `status` that decisions use."""
 
     phase: str | None = None
     reason: str | None = None
@@ -46,7 +46,7 @@ class PodStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class PodMeta(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """The parts of `metadata` that rules use, of a pod or another child."""
+    """The parts of `metadata` that decisions use, of a pod or of another child."""
 
     name: str
     namespace: str | None = None
@@ -69,7 +69,7 @@ class PodObject(msgspec.Struct, frozen=True, gc=False):
 
 
 class ClaimMeta(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """The parts of a claim's `metadata` that rules use."""
+    """The parts of a claim's `metadata` that decisions use."""
 
     name: str
     namespace: str | None = None
@@ -120,13 +120,13 @@ class StorageClassObject(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class RevisionLabels(msgspec.Struct, frozen=True, gc=False):
-    """The label of a ControllerRevision with the revision of the template in it."""
+    """The label of a ControllerRevision that has the revision of the recorded template."""
 
     revision: str | None = msgspec.field(default=None, name=TEMPLATE_HASH)
 
 
 class RevisionAnnotations(msgspec.Struct, frozen=True, gc=False):
-    """The annotations of a ControllerRevision: name of the template, and digest of the values."""
+    """Two annotations of a ControllerRevision: name of the template, and digest of its values."""
 
     template: str | None = msgspec.field(default=None, name=TEMPLATE)
     values: str | None = msgspec.field(default=None, name=VALUES)
@@ -191,12 +191,12 @@ class ContainerStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
     @property
     def now(self) -> ContainerState:
-        """The current state; an empty one if it is unknown."""
+        """The current state; a state without any field set if it is unknown."""
         return self.state or _NO_STATE
 
     @property
     def before(self) -> ContainerState:
-        """The last state (`lastState`); an empty one if the container has never ended."""
+        """The previous state (`lastState`); without any field if the container has never ended."""
         return self.last_state or _NO_STATE
 
 
@@ -208,30 +208,32 @@ class KubeletResources(msgspec.Struct, frozen=True, gc=False):
 
 
 class RanImage(msgspec.Struct, frozen=True):
-    """A container before an update in place that replaces or restarts it: its id and its image."""
+    """A container before an update in place that replaces or restarts it."""
 
-    id: str = ""  # Its containerID; empty if it had none.
-    image: str = ""  # The image in the spec that this container was started with; empty if unknown.
-    # Images that were requested since, oldest first. Each was overtaken by the next before it was
-    # seen to run, so the kubelet may start it or not.
+    id: str = ""  # The containerID before the update; empty if the status had none.
+    # The image in the pod's spec when the container was started; empty if unknown.
+    image: str = ""
+    # Images of earlier updates that the next update replaced before the container was seen to run
+    # them, oldest first. The kubelet may or may not still start a container with one of them.
     overtaken: list[str] = []
-    # True if the container restarts with the same image, so that the image's name proves nothing.
+    # True if the update restarts the container with the same image. The name of the image in the
+    # status then does not show whether the container has restarted.
     again: bool = False
 
 
 class InPlaceRecord(msgspec.Struct, frozen=True):
-    """The containers before an update in place, which this service writes into an annotation.
+    """The state of the containers before an update in place, stored in an annotation of the pod.
 
-    Later syncs compare the pod with this record to see which containers are updated.
+    Later syncs compare the pod with this record to see which containers have been updated.
     """
 
-    # When it was written, RFC 3339, by the clock of the service; empty if the kubelet reports the
-    # generation that it has seen, because the time is not needed then.
+    # When the record was written, RFC 3339, by the clock of the service. Empty if the kubelet
+    # reports the generation that it has observed, because the time is not needed then.
     at: str = ""
-    # Name -> image that it ran, for the containers that the update changes or restarts.
+    # Container name -> state before the update, for the containers that it changes or restarts.
     containers: dict[str, RanImage] = {}
-    # The requests for restarts that the pod had, which this update carries out: container name
-    # (empty for all) -> digest of the text.
+    # The requests for restarts that this update carries out: container name (empty for all
+    # containers) -> digest of the text of the pod's restart annotation.
     requests: dict[str, str] = msgspec.field(default_factory=dict, name="asked")
 
 
@@ -250,7 +252,7 @@ decode_conditions = msgspec.json.Decoder(list[Condition] | None).decode
 decode_statuses = msgspec.json.Decoder(list[ContainerStatus] | None).decode
 decode_resources = msgspec.json.Decoder(list[KubeletResources] | None).decode
 decode_images = msgspec.json.Decoder(dict[str, str]).decode
-# Missing fields have their defaults. `encode_record` writes the record.
+# Reads a record that `encode_record` has written. A missing field gets its default.
 decode_record = msgspec.json.Decoder(InPlaceRecord).decode
 decode_claim_spec = msgspec.json.Decoder(ClaimSpec | None).decode
 decode_claim_status = msgspec.json.Decoder(ClaimStatus | None).decode
@@ -258,10 +260,10 @@ decode_managers = msgspec.json.Decoder(list[ManagedField] | None).decode
 
 
 def encode_record(record: InPlaceRecord, revision: str) -> str:
-    """Returns the record of an update in place as JSON with sorted keys, for an annotation.
+    """Returns the record of an update in place as JSON with sorted keys, for the pod's annotation.
 
-    `revision` is the revision that the update brings the pod to. It is included for people; the
-    service does not read it.
+    `revision` is the revision that the update brings the pod to. The JSON includes it for people
+    who read the annotation; the service does not read it.
     """
     document: dict[str, Any] = {"revision": revision}
     document["containers"] = {
@@ -278,7 +280,10 @@ def encode_record(record: InPlaceRecord, revision: str) -> str:
 
 
 def readable_conditions(text: bytes) -> list[Condition]:
-    """Returns those conditions of a JSON list that can be decoded; none if the text is no list."""
+    """Returns those entries of a JSON list of conditions that can be decoded.
+
+    Returns an empty list if `text` is not the JSON of a list.
+    """
     found = []
     with suppress(msgspec.DecodeError, UnicodeDecodeError):
         for raw in decode_list(text):

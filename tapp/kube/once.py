@@ -1,8 +1,9 @@
-"""Finds names, paths and ports that a pod may have only once, and mounts without a volume.
+"""Finds entries that a pod spec may have only once, and mounts without a volume.
 
-Source: pkg/apis/core/validation of Kubernetes 1.37 (ValidateVolumeMounts, ValidateVolumeDevices,
-validateContainerPorts, checkHostPortConflicts). Only errors that admission cannot correct are
-reported. Parts of a wrong type are skipped, because the API server reports them.
+Examples of such entries are names, mount paths and ports. Source: pkg/apis/core/validation of
+Kubernetes 1.37 (ValidateVolumeMounts, ValidateVolumeDevices, validateContainerPorts,
+checkHostPortConflicts). Only errors that admission cannot correct are reported. Parts of a wrong
+type are skipped, because the API server reports them.
 """
 
 from collections.abc import Iterator
@@ -14,29 +15,28 @@ from tapp.words.quoted import quoted
 Document = dict[str, Any]
 
 _Lists = tuple[tuple[str, tuple[str, ...]], ...]
-# List of a pod spec -> the fields whose combination must be unique. An entry that lacks one of the
-# fields does not count.
+# Pairs of a list in a pod spec and the fields whose combination must differ in all of its entries.
+# An entry that lacks one of the fields is not compared.
 _OF_A_POD: _Lists = (
     ("resourceClaims", ("name",)),
     ("schedulingGates", ("name",)),
     ("topologySpreadConstraints", ("topologyKey", "whenUnsatisfiable")),
 )
-# Lists of `spec.securityContext`.
+# Pairs of the same kind for the lists in `spec.securityContext`.
 _OF_SECURITY: _Lists = (("sysctls", ("name",)),)
-# Lists of a container.
+# Pairs of the same kind for the lists in a container.
 _OF_A_CONTAINER: _Lists = (
     ("ports", ("name",)), ("volumeMounts", ("mountPath",)), ("volumeDevices", ("name",)),
     ("volumeDevices", ("devicePath",)), ("resizePolicy", ("resourceName",)),
 )  # fmt: skip
-# Kinds of volumes that may be used as a device.
+# Kinds of volumes that a container may use as a block device.
 _FOR_CLAIMS = {"persistentVolumeClaim", "ephemeral"}
 
 
 def repetition(spec: Document) -> str:
     """Returns a text about an entry of a pod spec that repeats or contradicts an earlier entry.
 
-    Returns an empty string if there is no such entry. The caller has brought the spec into its
-    canonical form.
+    Returns an empty string if there is no such entry. `spec` is in canonical form.
     """
     if found := _twice(spec, _OF_A_POD):
         return f"spec.{found}"
@@ -53,7 +53,8 @@ def repetition(spec: Document) -> str:
 
 
 def mounts_without_volume(spec: Document) -> dict[str, str]:
-    """Returns volume name -> first container that mounts it, for volumes that the spec lacks.
+    """Returns volume name -> first container that mounts the volume, for volumes that the spec
+    lacks.
 
     `spec` is a pod spec.
     """
@@ -68,7 +69,7 @@ def mounts_without_volume(spec: Document) -> dict[str, str]:
 
 
 def _containers(spec: Document) -> Iterator[tuple[str, Document]]:
-    """Yields each container of a pod spec, with the name of its list before it."""
+    """Yields each container of a pod spec, and the name of the list that has the container."""
     for section in ("containers", "initContainers"):
         for container in maps_of(spec.get(section)):
             yield section, container
@@ -99,7 +100,12 @@ def _twice(holder: Document, lists: _Lists) -> str:
 def _texts(holder: Document, field: str, key: str) -> list[str]:
     """Returns the texts that the entries of a list have at a key.
 
-    `field` is the list in `holder`. Entries without a text are left out.
+    Entries without such a text are left out.
+
+    Args:
+        holder: the object that has the list.
+        field: the name of the list in `holder`.
+        key: the key in each entry.
     """
     values = [entry.get(key) for entry in maps_of(holder.get(field))]
     return [value for value in values if value and isinstance(value, str)]
@@ -108,7 +114,7 @@ def _texts(holder: Document, field: str, key: str) -> list[str]:
 def _mounted_and_device(container: Document) -> str:
     """Returns a text about a volume or path that a container uses both as a mount and as a device.
 
-    Returns an empty string if there is none.
+    Returns an empty string if no volume and no path is used in both ways.
     """
     for of_mount, of_device in (("name", "name"), ("mountPath", "devicePath")):
         mounts = {*_texts(container, "volumeMounts", of_mount)}
@@ -119,9 +125,10 @@ def _mounted_and_device(container: Document) -> str:
 
 
 def _no_device(spec: Document, container: Document) -> str:
-    """Returns a text about a device of a container whose volume is no claim, or an empty string.
+    """Returns a text about a block device of a container whose volume is no claim.
 
-    `spec` is the pod spec with the volumes.
+    Returns an empty string if there is no such device. `spec` is the pod spec, which has the
+    volumes.
     """
     devices = {*_texts(container, "volumeDevices", "name")}
     for volume in maps_of(spec.get("volumes")) if devices else ():
@@ -132,9 +139,10 @@ def _no_device(spec: Document, container: Document) -> str:
 
 
 def _host_ports(spec: Document) -> str:
-    """Returns a text about a port of the node that two containers need, or an empty string.
+    """Returns a text about a node port number (`hostPort`) that two containers need, or an empty
+    string.
 
-    Only containers that run at the same time conflict. Init containers run one after another.
+    Only containers that run at the same time are compared. Init containers run one after another.
     """
     groups = [maps_of(spec.get("containers"))]
     groups += [[container] for container in maps_of(spec.get("initContainers"))]

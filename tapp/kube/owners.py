@@ -16,7 +16,7 @@ def controller_of(references: Any) -> Document | None:
 
 
 def controller_ref(owner: Document) -> Document:
-    """Returns the owner reference that makes `owner` the controller of a child."""
+    """Returns an owner reference to `owner`, as the controller of another object."""
     return {
         "apiVersion": owner["apiVersion"],
         "kind": owner["kind"],

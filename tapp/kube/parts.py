@@ -9,13 +9,15 @@ def map_of(value: Any) -> dict[str, Any]:
 
 
 def map_in(value: Any, key: str) -> dict[str, Any]:
-    """Returns the map at a key of `value`; an empty map if either is no map."""
+    """Returns the map at a key of `value`; an empty map if `value` or the entry at the key is no
+    map.
+    """
     found = value.get(key) if isinstance(value, dict) else None
     return found if isinstance(found, dict) else {}
 
 
 def maps_of(value: Any) -> list[dict[str, Any]]:
-    """Returns the maps in a list; empty if `value` is no list."""
+    """Returns those entries of a list that are maps; an empty list if `value` is no list."""
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
@@ -25,5 +27,5 @@ def text_of(value: Any) -> str:
 
 
 def texts_of(value: Any) -> tuple[str, ...]:
-    """Returns the texts in a list; empty if `value` is no list."""
+    """Returns those entries of a list that are texts; an empty tuple if `value` is no list."""
     return tuple(item for item in value if isinstance(item, str)) if isinstance(value, list) else ()

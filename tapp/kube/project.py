@@ -1,22 +1,25 @@
-"""Computes the desired object that makes Metacontroller leave an existing object unchanged.
+"""Computes the object for a response with which Metacontroller leaves an existing object unchanged.
 
-Metacontroller merges the desired object D of a response into the observed object O. From the
-previous D, called L (an annotation on O), it knows which fields to remove. It writes nothing if D
-equals L as JSON and the merge does not change O. `project(O, L)` returns the values of O in the
-shape of L. The merge of that result never changes O. The result equals L except the first time
-(Metacontroller, pkg/dynamic/apply).
+Metacontroller merges the object D of a response into the existing object O. It stores D in an
+annotation of O. In the next sync, this previous D is called L; it shows which fields to remove.
+Metacontroller writes nothing if D equals L as JSON and the merge does not change O.
+
+`project(O, L)` returns the values of O in the shape of L. Merging this result never changes O. The
+result equals L, except in the first sync after somebody else has changed O (Metacontroller,
+pkg/dynamic/apply).
 """
 
 from typing import Any
 
-# Lists whose items all have one of these keys are merged item by item (apply.go, in this order).
+# Metacontroller merges two lists item by item if all items have the same one of these keys. The
+# first such key counts (apply.go has them in this order).
 MERGE_KEYS = ("containerPort", "port", "mountPath", "name", "uid", "ip", "path")
 
 
 def merge_key(*lists: Any) -> str | None:
-    """Returns the key by which Metacontroller merges these lists item by item.
+    """Returns the key by which Metacontroller merges the items of the given lists.
 
-    Returns None if it replaces the lists as a whole.
+    Returns None if Metacontroller replaces the lists as a whole.
     """
     common: set[str] | None = None
     for items in lists:
@@ -38,7 +41,7 @@ def project(observed: Any, applied: Any) -> Any:
 
     Args:
         observed: the existing object, or a part of it.
-        applied: the object that Metacontroller applied last, or the same part of it.
+        applied: the object that Metacontroller applied last, or its part at the same path.
     """
     # Most parts are as Metacontroller applied them, and comparing is much cheaper than projecting.
     # The result has the keys in the order of `applied` in either case.
@@ -69,12 +72,12 @@ _NESTED = (dict, list)
 
 
 def duplicate_merge_key(value: Any) -> str | None:
-    """Returns the path of the first list in which two items share a merge key, or None.
+    """Returns the path of the first list in which two items have the same merge key, or None.
 
     The path is relative to `value`; it is empty if `value` itself is such a list. An example is
-    `.containers[web].ports`, if a port is listed for TCP and UDP. Metacontroller merges such items
-    into one. If it has applied such a list before, every response for the object would be an
-    invalid change (metacontroller/metacontroller#371).
+    `.containers[web].ports`, if a port number is listed for TCP and for UDP. Metacontroller merges
+    such items into one item. If it has applied such a list before, it turns every response for the
+    object into an invalid change (metacontroller/metacontroller#371).
     """
     if isinstance(value, dict):
         for key, item in value.items():

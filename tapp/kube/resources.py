@@ -1,4 +1,4 @@
-"""Resources of containers and pods: comparison, defaults, QoS classes and limits of a resize."""
+"""Resources of containers and pods: comparison, defaults, QoS classes, and limits of resizes."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -8,15 +8,16 @@ from tapp.kube.parts import map_in
 
 # The resources that `pods/resize` may change.
 RESIZABLE = ("cpu", "memory")
-# (`limits` or `requests`, resource) -> amount in billionths; -1 if the amount is no quantity.
+# The requests and limits of a container: (`limits` or `requests`, name of the resource) -> amount
+# in billionths of a core or byte. The amount is -1 if the text is no quantity.
 Sizes = dict[tuple[str, str], int]
 
 
 def canonical_resources(resources: Any) -> Any:
-    """Returns a container's `resources` in a canonical form, which is the same for equal resources.
+    """Returns a container's `resources` in a canonical form, which is equal for equal resources.
 
-    A request that is missing is set to the limit (core/v1, SetDefaults_Pod), because the API server
-    does so in the pod and not in the template. Returns {} if the container has no resources.
+    A missing request is set to the limit, because the API server does that in the pod, and not in
+    the template (core/v1, SetDefaults_Pod). Returns {} if the container has no resources.
     """
     found = comparable({"resources": resources}).get("resources") or {}
     return with_requests(found)
@@ -42,9 +43,12 @@ def rounded(amount: Any) -> Any:
 def with_pod_resources(spec: dict[str, Any]) -> dict[str, Any]:
     """Returns a pod spec whose pod-level `resources` have Kubernetes' defaults.
 
-    Returns `spec` itself if the pod has no resources of its own. Limits of huge pages are those of
-    the containers. Requests are those of the containers, or else the pod's limits (core/v1,
-    defaultHugePagePodLimits and defaultPodRequests).
+    Returns `spec` itself if the pod has no pod-level resources. The defaults are (core/v1,
+    defaultHugePagePodLimits and defaultPodRequests):
+
+    - Limits of huge pages are the sums of the containers' limits.
+    - Requests are the sums of the containers' requests. If no container requests a resource, the
+      request is the pod's limit.
     """
     resources = spec.get("resources")
     if not isinstance(resources, dict):
@@ -67,10 +71,13 @@ def with_pod_resources(spec: dict[str, Any]) -> dict[str, Any]:
 def with_pod_limits(spec: dict[str, Any]) -> dict[str, Any]:
     """Returns a stored pod spec with the pod-level defaults of Kubernetes 1.37 and newer.
 
-    Requests are those of the containers, also if the pod has no limits. If all containers have a
-    limit of a resource, the pod's limit is their sum, and at least the pod's request
-    (DefaultPodLevelResources). Specs that are equal after `with_pod_resources` are also equal after
-    this.
+    The defaults are (DefaultPodLevelResources):
+
+    - Requests are the sums of the containers' requests, even if the pod has no limits.
+    - If all containers have a limit of a resource, the pod's limit is the sum of these limits. It
+      is at least the pod's request.
+
+    Two specs that are equal after `with_pod_resources` are also equal after this function.
     """
     limits, requests = _part(spec, "limits"), _part(spec, "requests")
     if not limits and not requests:
@@ -91,7 +98,8 @@ def with_pod_limits(spec: dict[str, Any]) -> dict[str, Any]:
 
 
 def compare(left: Any, right: Any) -> int:
-    """Returns -1, 0 or 1 if the first quantity is smaller than, equal to or larger than the second.
+    """Compares two quantities: returns -1 if `left` is smaller, 0 if they are equal, 1 if it is
+    larger.
 
     An invalid quantity counts as 0.
     """
@@ -112,30 +120,35 @@ def _size(amount: Any) -> int:
 
 
 def _part(holder: Any, kind: str) -> dict[str, Any]:
-    """Returns the requests or limits (`kind`) of a container or pod spec.
+    """Returns the requests or the limits of a container or pod spec.
 
-    `holder` is the container or pod spec. Returns an empty map if it has none.
+    Returns an empty map if there are none.
+
+    Args:
+        holder: the container or pod spec.
+        kind: `requests` or `limits`.
     """
     return map_in(holder.get("resources"), kind)
 
 
 def _is_of_pods(name: str) -> bool:
-    """Returns True if a pod can have this resource for all of its containers together."""
+    """Returns True if a pod may have this resource at pod level, for all containers together."""
     return name in _QOS_RESOURCES or name.startswith(_HUGE)
 
 
 def _of_containers(
     spec: dict[str, Any], kind: str, is_meant: Callable[[str], bool]
 ) -> dict[str, str | float]:
-    """Returns the sum of the containers' resources, as the scheduler computes it.
+    """Returns the sums of the containers' requests or limits, as the scheduler computes them.
 
-    Init containers run one after another before the main containers; a sidecar runs in parallel to
-    everything that follows it (component-helpers/resource, AggregateContainerRequests and -Limits).
+    Init containers run one after another, before the main containers. A sidecar runs in parallel to
+    all containers that follow it (component-helpers/resource, AggregateContainerRequests and
+    AggregateContainerLimits).
 
     Args:
         spec: the pod spec.
         kind: `limits` or `requests`.
-        is_meant: returns True for the names of the resources to sum up.
+        is_meant: returns True if the resource of this name is to be summed up.
     """
     total: dict[str, int] = {}
     most: dict[str, int] = {}
@@ -167,23 +180,28 @@ def _of_containers(
 
 
 def _added(one: dict[str, int], other: dict[str, int]) -> dict[str, int]:
-    """Returns the sums of two maps of amounts, key by key."""
+    """Returns key -> sum of the amounts that two maps have at this key."""
     return {name: one.get(name, 0) + other.get(name, 0) for name in one | other}
 
 
 def removed_sizes(old: Sizes, new: Sizes) -> list[tuple[str, str]]:
-    """Returns the requests and limits that a change would remove, sorted.
+    """Returns the requests and limits that the new resources of a container lack, sorted.
 
-    A resize cannot remove them (ValidatePodResize). `old` and `new` are the requests and limits of
-    a container before and after the change.
+    A resize cannot remove a request or limit (ValidatePodResize).
+
+    Args:
+        old: the requests and limits of the container before the change.
+        new: its requests and limits after the change.
     """
     return sorted(old.keys() - new.keys())
 
 
 def not_resizable(old: Sizes, new: Sizes) -> list[tuple[str, str]]:
-    """Returns the requests and limits that would change although a resize cannot change them.
+    """Returns the changed requests and limits that a resize cannot change.
 
-    `old` and `new` are the requests and limits of a container before and after the change.
+    Args:
+        old: the requests and limits of a container before the change.
+        new: its requests and limits after the change.
     """
     return [key for key in sorted(new) if key[1] not in RESIZABLE and old.get(key) != new[key]]
 
@@ -191,7 +209,8 @@ def not_resizable(old: Sizes, new: Sizes) -> list[tuple[str, str]]:
 def requests_beyond_limits(sizes: Sizes) -> list[str]:
     """Returns the resources whose request is larger than their limit.
 
-    The API server refuses a pod with such a resource.
+    The API server refuses a pod with such a resource. `sizes` are the requests and limits of a
+    container.
     """
     return [
         name
@@ -201,10 +220,7 @@ def requests_beyond_limits(sizes: Sizes) -> list[str]:
 
 
 def sizes_of(resources: Any) -> Sizes:
-    """Returns the amounts of all requests and limits in a container's `resources`.
-
-    The amounts are in billionths; -1 stands for an invalid quantity.
-    """
+    """Returns the amounts of all requests and limits in a container's `resources`."""
     found: Sizes = {}
     for kind in ("limits", "requests"):
         for name, value in _part({"resources": resources}, kind).items():
@@ -214,8 +230,9 @@ def sizes_of(resources: Any) -> Sizes:
 
 
 def qos_class(containers: Iterable[Any]) -> str:
-    """Returns the QoS class of a pod (GetPodQOS); `containers` has the `resources` of each
-    container.
+    """Returns the QoS class of a pod (GetPodQOS).
+
+    `containers` has the field `resources` of each container.
     """
     whole: Sizes = {}
     guaranteed = True
@@ -231,9 +248,10 @@ def qos_class(containers: Iterable[Any]) -> str:
 
 
 def pod_qos_class(spec: dict[str, Any]) -> str:
-    """Returns the QoS class of a pod spec; the pod's own resources decide if it has any.
+    """Returns the QoS class of a pod spec.
 
-    Before Kubernetes 1.37 empty pod-level resources decided, too.
+    If the spec has pod-level resources, only they decide. Before Kubernetes 1.37, that was also the
+    case if the pod-level resources were empty.
     """
     if any(_is_of_pods(name) for kind in ("limits", "requests") for name in _part(spec, kind)):
         return qos_class([spec["resources"]])

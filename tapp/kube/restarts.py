@@ -1,8 +1,9 @@
 """Rules by which a kubelet restarts containers that have ended.
 
-A container's own policy and rules count, or else the pod's policy (pkg/api/v1/pod,
-ContainerShouldRestart). API servers without the feature gate ContainerRestartRules (before 1.35)
-drop these fields, so a pod has them only if its kubelet follows them.
+A container's own policy and rules decide. If the container has no policy, the pod's policy decides
+(pkg/api/v1/pod, ContainerShouldRestart). API servers without the feature gate ContainerRestartRules
+(before 1.35) drop policies and rules of containers. So a pod has them only if its kubelet follows
+them.
 """
 
 from collections.abc import Mapping
@@ -13,7 +14,7 @@ import msgspec
 # Phases of a pod whose containers never restart.
 COMPLETED = ("Succeeded", "Failed")
 ALWAYS = "Always"
-# Reason of a container that the kubelet stopped in order to restart all containers of its pod.
+# Reason in the state of a container that the kubelet stopped to restart all containers of its pod.
 RESTARTING_ALL = "RestartingAllContainers"
 ON_FAILURE, NEVER = "OnFailure", "Never"
 POLICIES = (ALWAYS, ON_FAILURE, NEVER)
@@ -24,7 +25,7 @@ OPERATORS = ("In", "NotIn")
 
 
 class Rule(NamedTuple):
-    """An entry of a container's `restartPolicyRules`: the action after some exit codes."""
+    """An entry of a container's `restartPolicyRules`: exit codes and the action after them."""
 
     codes: tuple[int, ...]  # Exit codes.
     within: bool  # True if the rule applies to these exit codes, False if it applies to all others.
@@ -35,7 +36,7 @@ class Restarts(msgspec.Struct, frozen=True, gc=False):
     """The restart policy and the restart rules of one container."""
 
     policy: str = ALWAYS  # `Always`, `OnFailure` or `Never`.
-    # The rules; the first one that applies to an exit code takes precedence over the policy.
+    # The rules. The first rule that applies to an exit code takes precedence over the policy.
     rules: tuple[Rule, ...] = ()
 
     def action(self, exit_code: int) -> str:
@@ -49,8 +50,8 @@ class Restarts(msgspec.Struct, frozen=True, gc=False):
     def restarts_after(self, exit_code: int | None) -> bool:
         """Returns True if the kubelet restarts a container that has ended with this exit code.
 
-        `exit_code` is None if the container's end has no exit code, as after a failed probe. No
-        rule applies to such an end, and it counts as a failure.
+        `exit_code` is None if the end of the container has no exit code, for example after a failed
+        probe. No rule applies to such an end, and the end counts as a failure.
         """
         if exit_code is not None and self.action(exit_code) in ACTIONS:
             return True
@@ -60,7 +61,8 @@ class Restarts(msgspec.Struct, frozen=True, gc=False):
 def restarts_in(spec: Mapping[str, Any], container: Mapping[str, Any]) -> Restarts:
     """Returns the restart policy and the restart rules of a container in a pod.
 
-    `spec` is the pod spec. Its `restartPolicy` counts if the container has no policy of its own.
+    If the container has no policy of its own, the policy is the `restartPolicy` of `spec`, the pod
+    spec.
     """
     return restarts_of(container, spec.get("restartPolicy") or ALWAYS)
 
@@ -68,7 +70,8 @@ def restarts_in(spec: Mapping[str, Any], container: Mapping[str, Any]) -> Restar
 def restarts_of(container: Mapping[str, Any], policy: str) -> Restarts:
     """Returns the restart policy and the restart rules of a container.
 
-    `policy` is the pod's restart policy, which counts if the container has no policy of its own.
+    `policy` is the restart policy of the pod, which applies if the container has no policy of its
+    own.
     """
     own = container.get("restartPolicy")
     if not isinstance(own, str) or not own:
@@ -79,7 +82,10 @@ def restarts_of(container: Mapping[str, Any], policy: str) -> Restarts:
 
 
 def _rule(rule: Any) -> Rule | None:
-    """Returns an entry of `restartPolicyRules`; None if the API server would refuse the entry."""
+    """Returns a rule of `restartPolicyRules`; None if the API server would refuse the entry.
+
+    `rule` is the entry as JSON.
+    """
     exits = rule.get("exitCodes") if isinstance(rule, dict) else None
     if not isinstance(exits, dict) or exits.get("operator") not in OPERATORS:
         return None

@@ -1,11 +1,14 @@
 """A pod spec as the API server stores it: without empty fields, and with defaults.
 
-This is the one table of Kubernetes' defaults, for the service and for the simulator. Sources, of
-Kubernetes 1.37: pkg/apis/core/v1/defaults.go, zz_generated.defaults.go and conversion.go; the types
-of core/v1, whose zero values are dropped if they are no pointers and have the tag `omitempty`.
+The service and the simulator use this table of Kubernetes' defaults. Sources, of Kubernetes 1.37:
+
+- pkg/apis/core/v1/defaults.go, zz_generated.defaults.go and conversion.go.
+- The types of core/v1. The API server drops zero values of fields that are no pointers and have the
+  tag `omitempty`.
+
 tests/e2e/test_stored_pods.py compares every field with a real API server. Defaults that only newer
-servers have are not included, because two specs have to compare the same way on each supported
-server (`tapp.kube.resources.with_pod_limits`).
+API servers have are not included, because two specs have to compare the same way with each
+supported API server (`tapp.kube.resources.with_pod_limits`).
 """
 
 from types import MappingProxyType
@@ -17,7 +20,7 @@ from tapp.kube.resources import rounded, with_pod_resources, with_requests
 
 Document = dict[str, Any]
 
-# Maps with keys of the author's choice.
+# Maps whose keys the author chooses.
 _FREE_MAPS: Final = frozenset(
     {
         *("labels", "annotations", "nodeSelector", "matchLabels", "userAnnotations"),
@@ -28,10 +31,11 @@ _FREE_MAPS: Final = frozenset(
 _QUANTITY_MAPS: Final = frozenset({"limits", "requests", "overhead", "capacity"})
 # Fields whose value is a quantity.
 _QUANTITIES: Final = ("sizeLimit", "divisor")
-# Maps that are dropped when they are empty. An empty object such as `emptyDir: {}` is kept.
+# Maps that the API server drops if they are empty. It keeps other empty maps, such as `emptyDir:
+# {}`.
 _ABSENT_MAPS: Final = _FREE_MAPS | _QUANTITY_MAPS
 
-# Numbers that are dropped when they are 0.
+# Numbers that the API server drops if they are 0.
 _ABSENT_ZEROS: Final = frozenset(
     {
         *("failureThreshold", "hostPort", "initialDelaySeconds", "partition", "periodSeconds"),
@@ -39,14 +43,14 @@ _ABSENT_ZEROS: Final = frozenset(
         *("generation", "observedGeneration"),
     }
 )
-# Booleans that are dropped when they are false.
+# Booleans that the API server drops if they are false.
 _ABSENT_FALSE: Final = frozenset(
     {
         *("chapAuthDiscovery", "chapAuthSession", "hostIPC", "hostNetwork", "hostPID"),
         *("readOnly", "sslEnabled", "stdin", "stdinOnce", "tty", "publishNotReadyAddresses"),
     }
 )
-# Texts that are dropped when they are empty.
+# Texts that the API server drops if they are empty.
 _ABSENT_BLANKS: Final = frozenset(
     {
         *("action", "apiVersion", "audience", "certificateChainPath", "containerName"),
@@ -68,8 +72,8 @@ _ABSENT_BLANKS: Final = frozenset(
 # Default of a probe's `httpGet` with the feature gate H2CContainerProbe (1.37, off by default).
 # Without the gate the field is dropped. So this value never makes a difference.
 _PROBED_BY: Final = ("protocol", "HTTP1")
-# Parent -> fields that are kept although fields of the same name elsewhere are dropped: they are
-# pointers here, or always written.
+# Field -> its fields whose zero value the API server keeps, although it drops fields of the same
+# name in other objects. Here these fields are pointers, or the API server always writes them.
 _POINTERS: Final = {
     "azureDisk": {"fsType", "kind", "readOnly"},
     "csi": {"fsType", "readOnly"},
@@ -88,7 +92,9 @@ _POINTERS: Final = {
 def encoded(value: Any, field: str = "") -> Any:
     """Returns a value without nulls and without the zero values that the API server drops.
 
-    `field` is the name of the field that has the value, or `name[]` for an entry of a list.
+    Args:
+        value: the value.
+        field: the name of the field that has the value; `NAME[]` for an entry of the list NAME.
     """
     if isinstance(value, dict):
         return _encoded_map(value, field)
@@ -100,9 +106,11 @@ def encoded(value: Any, field: str = "") -> Any:
 
 
 def _encoded_map(value: Document, field: str) -> Document:
-    """Returns a map as the API server writes it: without nulls and dropped zero values.
+    """Returns a map without nulls and without the zero values that the API server drops.
 
-    `field` is the name of the field that has the map, or `name[]` for an entry of a list.
+    Args:
+        value: the map.
+        field: the name of the field that has the map; `NAME[]` for an entry of the list NAME.
     """
     if field in _FREE_MAPS:
         return value
@@ -121,7 +129,7 @@ def _encoded_map(value: Document, field: str) -> Document:
 
 
 def _amount(value: Any) -> Any:
-    """Returns a quantity in the API server's notation; an invalid one stays as it is."""
+    """Returns a quantity in the API server's notation; returns an invalid quantity unchanged."""
     if isinstance(value, str):
         return quantity(value.strip())
     return quantity(value) if isinstance(value, int | float) else value
@@ -261,14 +269,15 @@ KINDS: Final = {
 def stored_spec(spec: Document) -> Document:
     """Returns a pod spec as the API server stores it if admission does not change it.
 
-    `spec` itself stays unchanged.
+    `spec` itself is not changed.
     """
     filled: Document = _filled(encoded(spec), "PodSpec")
-    # The deprecated field and its successor always have the same value (conversion.go).
+    # The API server gives the deprecated field `serviceAccount` and its successor the same value
+    # (conversion.go).
     if account := filled.get("serviceAccountName") or filled.get("serviceAccount"):
         filled |= {"serviceAccountName": account, "serviceAccount": account}
     seconds = filled["terminationGracePeriodSeconds"]
-    # Old pods may have a negative period; it stands for 1 s (pkg/registry/core/pod).
+    # Old pods may have a negative grace period; it stands for 1 s (pkg/registry/core/pod).
     if isinstance(seconds, int) and seconds < 0:
         filled["terminationGracePeriodSeconds"] = 1
     on_host = bool(filled.get("hostNetwork"))
@@ -290,8 +299,8 @@ def admitted_spec(spec: Document) -> Document:
     """Returns a stored pod spec with the fields that two admission plugins fill in.
 
     The plugins are ServiceAccount and Priority. Only values that depend on the pod alone are filled
-    in. If the PriorityClasses of a cluster give the pod another priority, the API server refuses a
-    spec with these values.
+    in. A PriorityClass of a cluster may give the pod another priority. The API server would then
+    refuse a spec with these values.
     """
     account = spec.get("serviceAccountName") or "default"
     filled = {"priority": 0, "preemptionPolicy": "PreemptLowerPriority", **spec}
@@ -301,7 +310,9 @@ def admitted_spec(spec: Document) -> Document:
 def _filled(value: Any, kind: str) -> Any:
     """Returns a value with the defaults of its type and of the types of its parts.
 
-    `kind` is the type of the value, a key of `KINDS`. Each entry of a list has this type.
+    Args:
+        value: the value, or a list of values.
+        kind: the type of the value, or of each entry of the list: a key of `KINDS`.
     """
     if isinstance(value, list):
         return [_filled(item, kind) for item in value]
@@ -333,7 +344,7 @@ def _container(container: Any, on_host: bool) -> Any:
 
 
 def _host_port(port: Any) -> Any:
-    """Returns a port of a pod in the network of its node, with a `hostPort`.
+    """Returns a container port of a pod that uses the network of its node, with a `hostPort`.
 
     The default of `hostPort` is the `containerPort`. The caller has checked `hostNetwork`.
     """

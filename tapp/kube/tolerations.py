@@ -1,4 +1,4 @@
-"""Tolerations: how long a pod tolerates a taint of its node.
+"""Tolerations: for how many seconds a pod tolerates a taint of its node.
 
 Source: Kubernetes' documentation, "Taints and Tolerations".
 """
@@ -12,16 +12,16 @@ Toleration = dict[str, Any]
 NO_EXECUTE = "NoExecute"
 # The taints of a node that does not report.
 SILENT = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
-# Seconds for which a pod tolerates these taints by default (API server,
+# Seconds for which a pod tolerates the taints in `SILENT` by default (API server,
 # `--default-not-ready-toleration-seconds`).
 SECONDS = 300
 
 
 def seconds_of(tolerations: Iterable[Toleration], taint: Mapping[str, Any]) -> float | None:
-    """Returns the seconds for which a taint is tolerated, or None if there is no limit.
+    """Returns the seconds for which tolerations tolerate a taint.
 
-    Returns 0 if the taint is not tolerated. The first matching toleration decides
-    (k8s.io/component-helpers, GetMatchingTolerations).
+    Returns None if there is no time limit, and 0 if the taint is not tolerated. The first matching
+    toleration decides (k8s.io/component-helpers, GetMatchingTolerations).
     """
     for item in tolerations:
         if _tolerates(item, taint):
@@ -47,17 +47,18 @@ def _tolerates(toleration: Toleration, taint: Mapping[str, Any]) -> bool:
 def is_limited(tolerations: Iterable[Toleration]) -> bool:
     """Returns True if a pod tolerates a node that does not report only for a limited time.
 
-    Also returns True if the pod does not tolerate it at all. `tolerations` are those of the pod.
+    Also returns True if the pod does not tolerate such a node at all. `tolerations` are those of
+    the pod.
     """
     items = list(tolerations)
     return any(_limit(items, key) is not None for key in SILENT)
 
 
 def without_limit(tolerations: Iterable[Toleration]) -> list[Toleration]:
-    """Returns the tolerations, changed to tolerate a node that does not report without a limit.
+    """Returns tolerations that tolerate a node that does not report for an unlimited time.
 
-    A toleration of all taints keeps its limit, because it also serves other taints. Tolerations
-    without a limit are put before it, because the first matching one decides.
+    A toleration of all taints keeps its time limit, because it also applies to other taints.
+    Tolerations without a limit are put before it, because the first matching toleration decides.
     """
     items = [
         {key: value for key, value in item.items() if key != "tolerationSeconds"}
@@ -73,9 +74,10 @@ def of_pods(tolerations: Iterable[Toleration], seconds: int, *, moved: bool) -> 
 
     Args:
         tolerations: the tolerations of the template.
-        seconds: the cluster's default limit for a node that does not report.
+        seconds: the seconds for which the cluster's pods tolerate a node that does not report by
+            default.
         moved: True if this service moves pods from lost nodes. The pods then tolerate such a node
-            without a limit, so that Kubernetes does not evict them.
+            for an unlimited time, so that Kubernetes does not evict them.
     """
     if moved:
         return with_defaults(without_limit(tolerations), None)
@@ -83,10 +85,10 @@ def of_pods(tolerations: Iterable[Toleration], seconds: int, *, moved: bool) -> 
 
 
 def with_defaults(tolerations: Iterable[Toleration], seconds: int | None) -> list[Toleration]:
-    """Returns the tolerations after the admission plugin DefaultTolerationSeconds.
+    """Returns the tolerations of a pod after the admission plugin DefaultTolerationSeconds.
 
-    The plugin adds tolerations for the taints of a node that does not report. `seconds` is their
-    limit; None means no limit.
+    The plugin adds tolerations for the taints of a node that does not report. `seconds` is the time
+    limit of these tolerations; None means no limit.
     """
     items = list(tolerations)
     limit = {} if seconds is None else {"tolerationSeconds": seconds}
@@ -103,7 +105,7 @@ def _exists(key: str) -> Toleration:
 def _is_about(toleration: Toleration, key: str) -> bool:
     """Returns True if a toleration covers the taint `key`.
 
-    Admission (DefaultTolerationSeconds) then adds no toleration for the taint.
+    The admission plugin DefaultTolerationSeconds then adds no toleration for the taint.
     """
     effects = (NO_EXECUTE, None, "")
     return toleration.get("key") in (key, None, "") and toleration.get("effect") in effects

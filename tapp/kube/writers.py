@@ -1,4 +1,4 @@
-"""Field managers of a pod, and the times of their writes (`metadata.managedFields`)."""
+"""The field managers of a pod, and the times of their writes (`metadata.managedFields`)."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -12,16 +12,17 @@ from tapp.kube.parts import map_in
 from tapp.words.vocabulary import IN_PLACE_UPDATE, TEMPLATE_HASH
 
 _SECTIONS = ("f:containers", "f:initContainers")
-# Fields that an update in place writes. Labels and annotations may be written at any time.
+# Fields that only an update in place writes. This service may write labels and other annotations at
+# any time, so they do not show an update.
 _UPDATES = (b'"f:image"', f'"f:{IN_PLACE_UPDATE}"'.encode())
-# An entry whose fields are unknown.
+# The value of `fieldsV1` in an entry that lacks the field.
 _UNKNOWN_FIELDS = bytes(objects.NOTHING)
 
 
 def write_times(managed_fields: Raw) -> tuple[str, str]:
-    """Returns the times of the kubelet's last write of the status, and of the last update in place.
+    """Returns the time of the kubelet's last write of the status, and of the last update in place.
 
-    Both are RFC 3339; an empty text means never.
+    Both times are RFC 3339. A time is empty if there was no such write.
     """
     kubelet = spec = ""
     with suppress(msgspec.DecodeError, UnicodeDecodeError):
@@ -39,9 +40,9 @@ def write_times(managed_fields: Raw) -> tuple[str, str]:
 def image_writers(managed_fields: Raw) -> dict[str, str]:
     """Returns container name -> field manager that has set its image, other than this service.
 
-    Managed fields attribute the changes of admission to the sender of the request. The entry of
-    this service is the one that contains its labels. Returns no writers if the managed fields
-    cannot be read.
+    Managed fields attribute changes by admission to the sender of the request. The entry of this
+    service is the one that has the labels of this service. Returns an empty map if the managed
+    fields cannot be read.
     """
     found: dict[str, str] = {}
     try:
@@ -58,10 +59,10 @@ def image_writers(managed_fields: Raw) -> dict[str, str]:
 
 
 def metadata_writers(managed_fields: Raw, part: str) -> dict[str, str]:
-    """Returns key -> field manager, for labels or annotations that another manager has written.
+    """Returns key -> field manager, for labels or annotations that others than this service have
+    set.
 
-    `part` is `labels` or `annotations`. Entries of this service are left out. Returns an empty map
-    if the managed fields cannot be read.
+    Returns an empty map if the managed fields cannot be read. `part` is `labels` or `annotations`.
     """
     found: dict[str, str] = {}
     try:
@@ -75,9 +76,10 @@ def metadata_writers(managed_fields: Raw, part: str) -> dict[str, str]:
 
 
 def _of_others(managed_fields: Raw) -> Iterator[tuple[str, Any]]:
-    """Yields field manager and fields of each entry of `managedFields` except this service's.
+    """Yields the field manager and the fields of each entry that is not of this service.
 
-    The entry of this service is the one that contains its labels.
+    `managed_fields` is the JSON of `metadata.managedFields`. The entry of this service is the one
+    that has the labels of this service.
     """
     for entry in objects.decode_managers(managed_fields) or ():
         if entry.subresource:
