@@ -1,8 +1,9 @@
-"""The advice of each reason: the event, and what a person can do about it.
+"""The advice for each reason: the event behind the reason, and what a person can do.
 
 `ADVICE` is the only table. `kubectl tapp why`, `status` and `wait`, the page, and the tables of
-docs/troubleshooting.md show its texts. A remedy in braces, such as `{rollback}`, stands for a
-command in a terminal and in the documentation, and for a button on the page (`remedies.py`).
+docs/troubleshooting.md show its texts. A word in braces, such as `{rollback}`, names a remedy
+(`remedies.py`). In a terminal and in the documentation a command is shown in its place, and on the
+page the name of a button.
 """
 
 from typing import Final
@@ -399,9 +400,9 @@ _CONDITIONS_OF_DECISIONS: Final = {
 
 
 def advice_for(type: Type, reason: str) -> Advice:
-    """Returns the advice for a condition with this type and reason.
+    """Returns the advice for a condition with the given type and reason.
 
-    Raises LookupError if the type has no such reason.
+    Raises LookupError if a condition of this type cannot have this reason.
     """
     for each in ADVICE:
         if each.reason == reason and type in each.types:
@@ -410,9 +411,9 @@ def advice_for(type: Type, reason: str) -> Advice:
 
 
 def advice_on(reason: Reason) -> Advice:
-    """Returns the advice for a decision about an instance with this reason.
+    """Returns the advice for a decision with the given reason.
 
-    A reason without its own advice gets one that says to wait, or that nothing has to be done.
+    If there is no advice for the reason, the result says to wait, or that nothing has to be done.
     """
     other = _CONDITIONS_OF_DECISIONS.get(reason)
     for each in ADVICE:

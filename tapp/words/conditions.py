@@ -8,12 +8,12 @@ from typing import Final
 class Type(StrEnum):
     """The types of the conditions that the status of a TApp may have."""
 
-    # Every TApp has these, True or False.
+    # Every TApp has these conditions, with status True or False.
     AVAILABLE = "Available"
     PROGRESSING = "Progressing"
     READY = "Ready"
     DEGRADED = "Degraded"
-    # The status has one of these only while it is True.
+    # The status of a TApp has each of these conditions only while the condition is True.
     PODS_NOT_CREATED = "PodsNotCreated"
     PODS_NOT_DELETED = "PodsNotDeleted"
     CLAIMS_NOT_DELETED = "ClaimsNotDeleted"
@@ -47,14 +47,15 @@ class Type(StrEnum):
     INVALID_LOST_NODE_SECONDS = "InvalidLostNodeSeconds"
     INVALID_UPDATE_PRIORITY = "InvalidUpdatePriority"
     INVALID_HOLD_FOR = "InvalidHoldFor"
-    # The library kstatus reads these. The status has at most one of them, only while it is True.
+    # The library kstatus reads these conditions. The status of a TApp has at most one of them, and
+    # only while the condition is True.
     RECONCILING = "Reconciling"
     STALLED = "Stalled"
 
 
 # Types that every TApp has, with status True or False.
 ALWAYS: Final = (Type.AVAILABLE, Type.PROGRESSING, Type.READY, Type.DEGRADED)
-# Types that the library kstatus reads, and so Flux, helm and kpt.
+# Types that the library kstatus reads, and so the tools that use it: Flux, helm and kpt.
 KSTATUS: Final = (Type.RECONCILING, Type.STALLED)
 # Types of conditions that say what the service does not do, in the order in which they are written.
 REFUSED: Final = tuple(type for type in Type if type not in (*ALWAYS, *KSTATUS))
@@ -76,7 +77,7 @@ HARMLESS: Final = frozenset(
 class Finding:
     """A condition of the TApp without the time of its last change.
 
-    `status` is "True", "False", or "Unknown" if the service did not check the condition.
+    `status` is "True" or "False". It is "Unknown" if the service did not check the condition.
     """
 
     type: Type
@@ -86,7 +87,7 @@ class Finding:
 
     @property
     def text(self) -> str:
-        """The message for the status of the TApp, cut to a fixed length."""
+        """The message for the status of the TApp, of at most `_LONGEST` characters."""
         return self.message[:_LONGEST]
 
     def document(self, changed_at: str) -> dict[str, str]:
@@ -104,6 +105,6 @@ class Finding:
         return {**condition, "lastTransitionTime": changed_at} if changed_at else condition
 
 
-# Characters of a message. It may quote texts of users, and all conditions have to fit into the
-# status.
+# Most characters of a condition's message. A message may quote texts of users, and all conditions
+# have to fit into the status.
 _LONGEST = 8_000

@@ -4,12 +4,13 @@ from typing import Final, NamedTuple
 
 
 class Kind(NamedTuple):
-    """A kind of Kubernetes object that a TApp may have as children, such as Pod or Service."""
+    """A kind of Kubernetes object that a TApp may have as a child, such as Pod or Service."""
 
     name: str  # `kind` of its objects.
     api_version: str  # `apiVersion` of its objects.
     resource: str  # Plural, as in `childResources` of a CompositeController.
-    # The field of the spec that requests children of this kind; empty if any TApp may have some.
+    # The field of the spec that requests children of this kind. Empty if a TApp may have such
+    # children without the field.
     requested_by: str = ""
 
     @property
@@ -40,8 +41,8 @@ DISRUPTION_BUDGET: Final = Kind(
     "PodDisruptionBudget", "policy/v1", "poddisruptionbudgets", "disruptionBudget"
 )
 
-# Kinds that belong to a component. Metacontroller updates their objects (`InPlace`), the service
-# reads only metadata and spec of them, and they stay as long as the TApp has pods. A new kind needs
-# a row here, and rules.
+# Kinds that need an optional component (`metacontroller/components`). Metacontroller updates their
+# objects (`InPlace`). The service reads only metadata and spec of these objects. They stay as long
+# as the TApp has pods. A new kind needs a row here, and functions that decide about its objects.
 PLAIN: Final = (SERVICE, DISRUPTION_BUDGET)
 EVERY: Final = (POD, CLAIM, REVISION, *PLAIN)

@@ -1,11 +1,11 @@
-"""Notes: data that a sync keeps for later syncs, in the TApp's status or in a gate's condition.
+"""Notes: data that a sync stores for later syncs, in the TApp's status or in a pod's condition.
 
-The service has no memory of its own, so everything that has to last is written into maps of the
-status. This module encodes and decodes the keys of these maps. Other notes are plain instance
-numbers, or ranges of them (`ranges.py`).
+The service has no memory of its own, so all data for later syncs is in maps of the status. This
+module encodes and decodes the keys of these maps. Some maps have plain instance numbers, or ranges
+of them (`ranges.py`), as keys or values.
 
-Users and older versions may have written anything. A text that is no note is decoded as None or
-left out, and is never an error.
+Users and older versions may have written any text there. A text that is not a note is decoded as
+None or left out, and is never an error.
 """
 
 import re
@@ -17,7 +17,7 @@ from tapp.words.ranges import MOST, numbers, ranges
 from tapp.words.times import UNKNOWN, seconds
 from tapp.words.vocabulary import MAX_REPLICAS
 
-# Name of a recorded content (`content_name` in `storage/records.py`).
+# Name of a recorded template with its values (`content_name` in `storage/records.py`).
 REVISION = re.compile(r"[A-Za-z0-9._-]{1,150}")
 _NUMBER = r"(0|[1-9]\d{0,18})"
 _UPDATE = re.compile(rf"{_NUMBER}/{_NUMBER}", re.ASCII)
@@ -28,7 +28,8 @@ _ASKED, _REFUSED, _ON, _STUCK = "asked for: ", "refused: ", " on ", "stuck: "
 
 
 class Note(Protocol):
-    """Data that a sync keeps for later syncs, whose encoded form is the key of a map in the status.
+    """Data that a sync stores for later syncs. Its encoded form is the key of an entry in the
+    status.
 
     `encode` and `decode` convert between the note and the key. The value of the entry is usually a
     time.
@@ -46,29 +47,34 @@ N = TypeVar("N", bound=Note)
 
 
 def encoded(notes: Mapping[N, str]) -> dict[str, str]:
-    """Returns a map of the status: encoded note -> the text of the note, usually a time."""
+    """Returns a map for the status: encoded note -> the value of the note, usually a time."""
     return {note.encode(): text for note, text in notes.items()}
 
 
 def decoded(kind: type[N], noted: Mapping[str, str]) -> dict[N, str]:
-    """Returns the notes of one kind in a map of the status, each with its text.
+    """Returns the notes of one kind in a map of the status, each with its value.
 
-    Keys of the map that are no notes of this kind are left out.
+    Keys that are not notes of this kind are left out.
+
+    Args:
+        kind: the class of the notes.
+        noted: a map of the observed status.
     """
     pairs = ((kind.decode(key), text) for key, text in noted.items())
     return {note: text for note, text in pairs if note is not None}
 
 
 class UpdateNote(NamedTuple):
-    """An update in place, as a key of `status.settling` and `status.turned`: `3/2`.
+    """An update in place, as a key of `status.settling` and `status.turned`, such as `3/2`.
 
-    In `status.settling` the value is the time since when a sync waits for the completion of the
-    update, which only elapsed time can show. In `status.turned` the value names the containers that
-    the kubelet is known to restart.
+    In `status.settling`, the value is the time since when syncs wait for the completion of the
+    update, which only elapsed time can show. In `status.turned`, the value names the containers
+    that the kubelet will certainly restart.
     """
 
     id: int  # Instance number.
-    generation: int  # Generation of the instance's pod; the next update raises it.
+    # Generation of the instance's pod. Each update in place raises it, so it identifies the update.
+    generation: int
 
     def encode(self) -> str:
         """Returns the key of the note, `ID/GENERATION`."""
@@ -82,9 +88,10 @@ class UpdateNote(NamedTuple):
 
 
 class ReadyNote(NamedTuple):
-    """A pod whose condition Ready has no usable time, as a key of `status.unserved`: `3/True`.
+    """A pod whose condition Ready has no usable time, as a key of `status.unserved`, such as
+    `3/True`.
 
-    The key has the state of Ready. The value is the time of the first sync that saw this state.
+    The key has the status of Ready. The value is the time of the first sync that saw this status.
     """
 
     id: int  # Instance number.
@@ -104,14 +111,16 @@ class ReadyNote(NamedTuple):
 class ResizeNote(NamedTuple):
     """A resize of a pod, as a key of `status.resizing`: `3/REVISION`, or `3/REVISION/refused`.
 
-    The value is the time since when the resize is due, or since when the API server refuses it.
+    The value of `3/REVISION` is the time since when the resize is due. The value of
+    `3/REVISION/refused` is the time since when the API server refuses the resize.
     """
 
     id: int  # Instance number.
-    # Revision of the instance's template; for another revision the resize is tried again.
+    # Revision of the instance's template. If the template changes, the service requests the resize
+    # again.
     revision: str
-    # True if the note's time is the one since which the API server seems to refuse the resize;
-    # False if it is the one since which the resize is wanted.
+    # True if the value is the time since when the API server seems to refuse the resize; False if
+    # the value is the time since when the resize is due.
     is_refused: bool = False
 
     def encode(self) -> str:
@@ -126,14 +135,14 @@ class ResizeNote(NamedTuple):
 
 
 class ReachedNote(NamedTuple):
-    """The progress of a rollout, as a key of `status.progressed`: `2/3/1`.
+    """The progress of a rollout, as a key of `status.progressed`, such as `2/3/1`.
 
     The value is the time since when the rollout has made no further progress.
     """
 
     generation: int  # Generation of the TApp.
     begun: int  # Number of instances that need no update, or whose update has begun.
-    available: int  # Number of these that are available.
+    available: int  # Number of available instances among those that `begun` counts.
 
     def encode(self) -> str:
         """Returns the key of the note, `GENERATION/BEGUN/AVAILABLE`."""
@@ -149,12 +158,12 @@ class ReachedNote(NamedTuple):
 class PullerNote(NamedTuple):
     """A puller that updates wait for, as a key of `status.pulling`: `POD`, or `asked for: POD`.
 
-    A puller is a pod that pulls images on a node before updates. The value is the time since when
-    the updates wait.
+    A puller is a pod that pulls the images of updates on a node before the updates. The value is
+    the time since when the updates wait for the puller.
     """
 
-    pod: str  # Name of the pod.
-    is_there: bool = True  # False if the pod does not exist yet.
+    pod: str  # Name of the puller.
+    is_there: bool = True  # False if the puller has been requested and does not exist yet.
 
     def encode(self) -> str:
         """Returns the key of the note, `POD` or `asked for: POD`."""
@@ -169,10 +178,10 @@ class PullerNote(NamedTuple):
 
 
 class StuckNote(NamedTuple):
-    """A puller that fails, but not because of an image, as a key of `status.pulling`: `stuck: POD`.
+    """A puller that fails for a reason other than its images, as a key of `status.pulling`.
 
-    A puller is a pod that pulls images on a node before updates. The value is the time since when
-    it fails.
+    The key is `stuck: POD`. A puller is a pod that pulls the images of updates on a node before the
+    updates. The value is the time since when the puller fails.
     """
 
     pod: str  # Name of the pod.
@@ -188,16 +197,16 @@ class StuckNote(NamedTuple):
 
 
 class UnableNote(NamedTuple):
-    """A node, or all nodes, where no puller can run, as a key of `status.pulling`.
+    """A node where no puller can run, or all nodes, as a key of `status.pulling`.
 
-    A puller is a pod that pulls images on a node before updates. The key is `refused: IMAGE on
-    NODE`, or `refused: IMAGE` for all nodes. IMAGE is the image of the puller's own container. The
-    value is the time when the service gave up; for some time, updates there do not wait for pullers
-    again.
+    A puller is a pod that pulls the images of updates on a node before the updates. The key is
+    `refused: IMAGE on NODE`, or `refused: IMAGE` for all nodes. IMAGE is the image of the puller's
+    own container. The value is the time when the service gave up. For some time after it, updates
+    on these nodes do not wait for pullers.
     """
 
-    image: str  # Image of the puller pods.
-    node: str = ""  # The node; empty for all nodes.
+    image: str  # Image of the puller's own container.
+    node: str = ""  # Name of the node; empty for all nodes.
 
     def encode(self) -> str:
         """Returns the key of the note, `refused: IMAGE` or `refused: IMAGE on NODE`."""
@@ -213,26 +222,26 @@ class UnableNote(NamedTuple):
 
 
 class GateNote(NamedTuple):
-    """The time since when the completion of a pod's update in place is waited for.
+    """The time since when syncs wait for the completion of a pod's update in place.
 
-    Only elapsed time can show the completion. The time is kept in the condition of the pod's closed
-    readiness gate. It uses the fields `lastProbeTime` and `observedGeneration`, which Kubernetes
-    leaves empty for readiness gates.
+    Only elapsed time can show the completion. The time is stored in the condition of the pod's
+    closed readiness gate. It is in the fields `lastProbeTime` and `observedGeneration`, which
+    Kubernetes does not set for readiness gates.
     """
 
-    since: str  # Since when only time can prove the pod's update, RFC 3339.
-    # Generation of the pod; None before Kubernetes 1.34, whose API server drops the field.
+    since: str  # Since when only elapsed time can show that the update is complete, RFC 3339.
+    # Generation of the pod. None with Kubernetes before 1.34, whose API server drops the field.
     generation: int | None
 
     def encode(self) -> dict[str, Any]:
-        """Returns the note as fields of the condition."""
+        """Returns the note as fields of the readiness gate's condition."""
         return {"lastProbeTime": self.since, "observedGeneration": self.generation}
 
     @classmethod
     def decode(cls, last_probe_time: str | None, observed_generation: int | None) -> Self | None:
-        """Returns the note in two fields of a condition.
+        """Returns the note that is stored in two fields of a readiness gate's condition.
 
-        Returns None if `last_probe_time` is no valid time.
+        Returns None if `last_probe_time` is not a valid time.
         """
         if not last_probe_time or seconds(last_probe_time) == UNKNOWN:
             return None
@@ -240,7 +249,7 @@ class GateNote(NamedTuple):
 
 
 def encode_names(names: Iterable[str]) -> str:
-    """Returns names of containers as one text, for `status.turned`: `web,log`."""
+    """Returns the names of containers as one text for `status.turned`, such as `web,log`."""
     return ",".join(names)
 
 
@@ -250,11 +259,11 @@ def decode_names(text: str) -> list[str]:
 
 
 def encode_groups(groups: Mapping[str, Iterable[int]]) -> dict[str, str]:
-    """Writes the instance numbers of each key as ranges, such as `0-3,7`, for a map of the status.
+    """Returns a map for the status whose values are ranges of instance numbers, such as `0-3,7`.
 
-    In `status.notCreated`, `notOwned` and `notExposed` a key is
-    the time since when the instances are affected. In `status.kept` it is the revision at which the
-    instances are kept. `groups` has the numbers by key.
+    `groups` maps each key to instance numbers. A key of `status.notCreated`, `status.notOwned` or
+    `status.notExposed` is the time since when the instances lack an object. A key of `status.kept`
+    is the revision at which a partition keeps the instances.
     """
     return {what: ranges(ids) for what, ids in groups.items()}
 
@@ -262,7 +271,7 @@ def encode_groups(groups: Mapping[str, Iterable[int]]) -> dict[str, str]:
 def decode_since(noted: Mapping[str, str], now: float) -> dict[int, str]:
     """Returns instance number -> time, from a map that `encode_groups` wrote with times as keys.
 
-    Times later than `now` are left out.
+    Times later than `now` are left out. `now` is in seconds since the epoch.
     """
     since_of = (
         (id, since)
@@ -274,9 +283,9 @@ def decode_since(noted: Mapping[str, str], now: float) -> dict[int, str]:
 
 
 def decode_kept(noted: Mapping[str, str]) -> dict[int, str]:
-    """Returns instance number -> revision at which the partition keeps the instance.
+    """Returns instance number -> revision at which a partition keeps the instance.
 
-    `noted` is `status.kept`. Impossible instance numbers are left out.
+    `noted` is `status.kept`. Numbers that are too large for an instance are left out.
     """
     named = {key: text for key, text in noted.items() if REVISION.fullmatch(key)}
     pairs = ((id, revision) for revision, text in named.items() for id in numbers(text))

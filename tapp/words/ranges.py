@@ -1,16 +1,16 @@
-"""Writes instance numbers as ranges (`0-3,7`), and lists for messages."""
+"""Texts for instance numbers, as ranges such as `0-3,7`, and for lists in messages."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from tapp.words.quoted import short
 
-# Ranges, names or sentences that a message lists before it only counts the rest.
+# Most ranges, names or sentences that a message lists. Of the others it has only the number.
 SHOWN = 8
 
 
 def _runs(ids: Iterable[int]) -> list[tuple[int, int]]:
-    """Returns the first and the last number of each run of consecutive instance numbers."""
+    """Returns (first, last) of each run of consecutive numbers, in ascending order."""
     runs: list[tuple[int, int]] = []
     for id in sorted(ids):
         if runs and runs[-1][1] == id - 1:
@@ -21,29 +21,34 @@ def _runs(ids: Iterable[int]) -> list[tuple[int, int]]:
 
 
 def _text(run: tuple[int, int], between: str) -> str:
-    """Returns a run of numbers as text: `3-7`, or two numbers with `between` between them."""
+    """Returns a run of numbers as text, such as `3-7`.
+
+    Args:
+        run: the first and the last number of the run.
+        between: the text between the numbers of a run of two, which is not written as a range.
+    """
     first, last = run
     if last - first < _FEW:
         return between.join(str(id) for id in range(first, last + 1))
     return f"{first}-{last}"
 
 
-# Two consecutive numbers are not written as a range.
+# A run of this many numbers is written as two numbers, and not as a range.
 _FEW = 2
 
 
 def ranges(ids: Iterable[int]) -> str:
-    """Returns instance numbers as ranges for a field of the status: `0-3,7`.
+    """Returns instance numbers as ranges for a field of the status, such as `0-3,7`.
 
-    All numbers are listed, however many there are.
+    The text contains all numbers, however many there are.
     """
     return ",".join(_text(run, ",") for run in _runs(ids))
 
 
 def id_list(ids: Iterable[int]) -> str:
-    """Returns instance numbers as ranges for a sentence: `0-3, 7`.
+    """Returns instance numbers as ranges for a sentence, such as `0-3, 7`.
 
-    At most `SHOWN` ranges are listed, followed by the count of the other numbers.
+    At most `SHOWN` ranges are listed, followed by the number of further instances.
     """
     runs = _runs(ids)
     shown = ", ".join(_text(run, ", ") for run in runs[:SHOWN])
@@ -52,12 +57,12 @@ def id_list(ids: Iterable[int]) -> str:
 
 
 def instance_list(ids: Collection[int]) -> str:
-    """Returns instance numbers for a sentence: `instance 3`, or `instances 0-3, 7`."""
+    """Returns instance numbers for a sentence, such as `instance 3` or `instances 0-3, 7`."""
     return f"instance{'s'[: len(ids) != 1]} {id_list(ids)}"
 
 
 def each_instance(ids: Collection[int]) -> str:
-    """Returns instance numbers as the beginning of a text about each of these instances.
+    """Returns instance numbers as the beginning of a sentence about each of these instances.
 
     Examples are `instance 3` and `each of instances 3, 4`.
     """
@@ -65,15 +70,16 @@ def each_instance(ids: Collection[int]) -> str:
 
 
 def name_list(names: Sequence[str]) -> str:
-    """Returns names for a sentence: at most `SHOWN` names, then the count of the others."""
+    """Returns names for a sentence: at most `SHOWN` names, then the number of further names."""
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     return ", ".join([short(name) for name in names[:SHOWN]]) + more
 
 
 def joined(parts: Sequence[str], what: str = "") -> str:
-    """Returns sentences joined for a message: at most `SHOWN`, then the count of the others.
+    """Returns sentences as one text: at most `SHOWN` sentences, followed by the number of further
+    ones.
 
-    `what` is appended to the count: `; and 3 more` + `what`.
+    `what` is appended to this number, so that the text ends with `; and 3 more` and `what`.
     """
     more = f"; and {len(parts) - SHOWN} more{what}" if len(parts) > SHOWN else ""
     return "; ".join(parts[:SHOWN]) + more
@@ -82,7 +88,7 @@ def joined(parts: Sequence[str], what: str = "") -> str:
 def numbers(text: str) -> Iterator[int]:
     """Yields the instance numbers in a text that `ranges` wrote.
 
-    Parts of the text that are no range are skipped. At most `MOST` numbers are yielded, because a
+    Parts of the text that are not ranges are skipped. At most `MOST` numbers are yielded, because a
     user may have written any range into the status.
     """
     left = MOST
@@ -97,5 +103,6 @@ def numbers(text: str) -> Iterator[int]:
 
 
 _RANGE = re.compile(r"(\d{1,6})(?:-(\d{1,6}))?", re.ASCII)
-# Larger than any instance number, and than the count of numbers in any valid text.
+# Most numbers that are read from a text. It is more than a TApp has instances, and larger than any
+# instance number.
 MOST = 100_000

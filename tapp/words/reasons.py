@@ -1,9 +1,9 @@
-"""All reasons of decisions and conditions: the word in the API, its standing, and its meaning.
+"""All reasons of decisions and conditions: word in the API, standing of the instance, and meaning.
 
-The standing of a reason groups the reasons for code that need not know each of them.
-docs/troubleshooting.md has a table of all reasons; docs/design.md, "Verdicts", says which rule
-gives which reason. If something is refused, the reason of Degraded and Ready is the type of the
-refusal's condition.
+The standing of a reason groups the reasons, for code that need not know each of them.
+docs/troubleshooting.md has a table of all reasons, and docs/design.md, "Verdicts", says which rule
+gives which reason. If there is a refusal, Degraded and Ready have the type of the refusal's
+condition as their reason.
 """
 
 from enum import StrEnum
@@ -11,13 +11,14 @@ from typing import Final
 
 
 class Standing(StrEnum):
-    """The state of an instance, or of the TApp that a reason is about, on its way to the spec."""
+    """State of an instance or a TApp with a reason: it is done, goes on, or has to wait."""
 
     DONE = "done"  # Nothing is left to do.
-    PROGRESSING = "progressing"  # An action is under way, or follows without anybody's help.
-    WAITING = "waiting"  # For other instances, for its node, or for the user who paused the TApp.
+    PROGRESSING = "progressing"  # An action is under way, or follows without help of a person.
+    # The instance waits for other instances, for its node, or until the user resumes updates.
+    WAITING = "waiting"
     ON_HOLD = "on hold"  # An annotation of its pod asks the service to change nothing.
-    BLOCKED = "blocked"  # Waiting does not help, or not soon.
+    BLOCKED = "blocked"  # A person has to help, or the instance goes on only after a long time.
 
     @property
     def waits(self) -> bool:
@@ -29,20 +30,17 @@ _DONE, _PROGRESSING, _WAITING, _ON_HOLD, _BLOCKED = Standing
 
 
 class Reason(StrEnum):
-    """A reason of a decision or a condition: the word in the API, and its meaning.
-
-    Its standing says whether an instance with this reason is done, goes on, waits or is blocked.
-    """
+    """A reason of a decision or a condition: the word in the API, its standing, and its meaning."""
 
     standing: Standing
     meaning: str
 
     def __new__(cls, word: str, standing: Standing, meaning: str) -> "Reason":
-        """Creates a member whose value is the word in the API.
+        """Creates a member of the enumeration.
 
         Args:
-            word: the word in the API.
-            standing: the standing of an instance or a TApp with this reason.
+            word: the word in the API, which is the value of the member.
+            standing: how an instance or a TApp with this reason stands.
             meaning: a phrase that explains the reason to a user.
         """
         member = str.__new__(cls, word)

@@ -1,7 +1,7 @@
-"""The form of an advice: text that names remedies, and the command of each remedy.
+"""The form of an advice: a text for a user that names remedies, which are commands or page buttons.
 
-`Advice.filled` puts a command, or the name of a button, in the place of each remedy. `advice.py`
-has the advice of each reason.
+`Advice.filled` replaces the name of each remedy by its command or by the name of its button.
+`advice.py` has the advice for each reason.
 """
 
 import re
@@ -15,7 +15,9 @@ from tapp.words.reasons import Reason
 
 
 class Remedy(StrEnum):
-    """A command, or a change on the page, that helps a user; an advice names it in braces."""
+    """A command, or a button on the page, that helps a user. The text of an advice names it in
+    braces.
+    """
 
     ROLLBACK = "rollback"  # goes back to the revision before
     IMAGE = "image"  # sets other images
@@ -46,14 +48,16 @@ COMMANDS: Final = {
 
 @dataclass(frozen=True)
 class Advice:
-    """The meaning of a reason, and what a user can do about it.
+    """An explanation of a reason: the event behind it, and what a user can do.
 
     Both texts are Markdown.
     """
 
     reason: Reason
     types: tuple[Type, ...]  # the conditions that have the reason; () if only decisions have it
-    happened: str  # the event; empty if only decisions have the reason (`Reason.meaning`)
+    # the event behind the reason; empty if only decisions have the reason, because `Reason.meaning`
+    # describes it then
+    happened: str
     do: str  # what to do, as sentences with remedies in braces
 
     @property
@@ -66,34 +70,36 @@ class Advice:
 
     @property
     def remedies(self) -> list[Remedy]:
-        """The remedies that the text `do` names, in its order, each once."""
+        """The remedies that the text `do` names, in the order of the text, each once."""
         return [Remedy(name) for name in dict.fromkeys(_BRACES.findall(self.do))]
 
     @property
     def is_needed(self) -> bool:
-        """True if a person can do something other than to wait."""
+        """True if a person can do more than wait."""
         return self.do not in (NOTHING, WAIT)
 
     def filled(self, word: Callable[[Remedy], str]) -> str:
-        """Returns what to do as Markdown, with a text in place of each remedy.
+        """Returns the text `do` as Markdown, with another text in place of each remedy.
 
-        `word` returns the text for a remedy, such as a command.
+        `word` returns the text for a remedy, such as its command.
         """
         return _BRACES.sub(lambda found: word(Remedy(found[1])), self.do)
 
     def sentences(self, word: Callable[[Remedy], str]) -> list[str]:
-        """Returns what to do as sentences without links, with a text in place of each remedy.
+        """Returns the sentences of the text `do` without links, with a text in place of each
+        remedy.
 
-        `word` returns the text for a remedy, such as a command. If it returns an empty string, the
-        sentences with this remedy are left out.
+        `word` returns the text for a remedy, such as its command. If `word` returns an empty
+        string, sentences that name the remedy are left out.
         """
         return [sentence for sentence, _ in self.steps(word)]
 
     def steps(self, word: Callable[[Remedy], str]) -> list[tuple[str, Remedy | None]]:
-        """Returns the sentences of `sentences`, each with the remedy that it names; None if it
-        names no remedy.
+        """Returns the sentences of the text `do`, each with the remedy that it names.
 
-        `word` returns the text for a remedy, as in `sentences`.
+        The remedy is None if a sentence names no remedy. `word` returns the text for a remedy, such
+        as its command. If `word` returns an empty string, sentences that name the remedy are left
+        out.
         """
         found = []
         for each in _SENTENCES.split(self.do):
@@ -107,4 +113,4 @@ class Advice:
 _BRACES = re.compile(r"\{(\w+)\}")
 _LINKS = re.compile(r"\[([^]]+)\]\([^)]*\)")
 _SENTENCES = re.compile(r"(?<=\.) (?=[A-Z])")
-NOTHING, WAIT = "Nothing.", "Wait."  # What to do if a person can do nothing
+NOTHING, WAIT = "Nothing.", "Wait."  # Advice if nothing has to be done, or if a person has to wait

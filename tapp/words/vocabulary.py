@@ -1,7 +1,7 @@
 """Names that TApp shares with clusters, users and other programs, such as labels and annotations.
 
-Other versions of the service and objects in clusters use these names. Renaming one would restart
-pods or lose claims.
+Objects in clusters and other versions of the service use these names. Renaming one of them would
+restart pods, or make the service lose claims.
 """
 
 from enum import StrEnum
@@ -13,7 +13,7 @@ KIND: Final = "TApp"
 
 # --- labels on pods -----------------------------------------------------------------------------
 
-# Revision of the template: a hash of metadata and spec. The old controller used the same label.
+# Revision of the template: a hash of metadata and spec. The old tapp-controller had the same label.
 TEMPLATE_HASH: Final = "tapp_template_hash_key"
 # Hash of the spec without the images of running containers.
 UNIQ_HASH: Final = "tapp_uniq_hash_key"
@@ -30,60 +30,64 @@ POD_STATUS: Final = "apps.tkestack.io/pod-status"
 # `"true"` on pods that are on hold. The service writes this label, so that a PodDisruptionBudget
 # can select these pods, and a program can see that its hold is in effect.
 HELD: Final = "apps.tkestack.io/held"
-# `"true"` on pods that pull images and belong to no instance.
+# `"true"` on pullers: pods that pull images on a node before an update, and belong to no instance.
 PULLER: Final = "apps.tkestack.io/puller"
 
 # --- annotations on pods ------------------------------------------------------------------------
 
-# JSON: the record of the last update in place, with what each changed container ran before.
+# JSON about the last update in place, with the state of each changed container before the update
+# (`InPlaceRecord`).
 IN_PLACE_UPDATE: Final = "apps.tkestack.io/in-place-update"
 # JSON: container name -> image in the template. Admission may have changed the image in the pod.
 TEMPLATE_IMAGES: Final = "apps.tkestack.io/template-images"
 # For a template with placeholders: its revision, and the hash of the instance's own template
 # without images and resources.
 WRITTEN: Final = "apps.tkestack.io/written-template"
-# Number of consecutive pods of the instance that failed soon after their start, before this one.
+# Number of consecutive earlier pods of the instance that failed soon after their creation.
 FAILURES: Final = "apps.tkestack.io/failures"
-# Annotation of `kubectl rollout restart` in a template: another value replaces the pods.
+# Annotation that `kubectl rollout restart` sets in a template. If its value changes, the pods are
+# replaced.
 RESTARTED_AT: Final = "kubectl.kubernetes.io/restartedAt"
-# In a template: another value restarts all containers in place, or the container whose name follows
-# behind a dot (`apps.tkestack.io/restart-in-place.web`).
+# In a template: if the value changes, all containers restart in place. With the name of a container
+# after a dot (`apps.tkestack.io/restart-in-place.web`), only this container restarts.
 RESTART_IN_PLACE: Final = "apps.tkestack.io/restart-in-place"
-# The revision that the pod will be updated to when it has left its Services. The suffix `-again`
-# marks the pod's present revision, for an update that only restarts containers.
+# The revision to which the pod will be updated when it has left its Services. If the update only
+# restarts containers, this is the present revision of the pod with the suffix `-again`.
 DRAIN: Final = "apps.tkestack.io/drain"
 # Since when the pod's node is silent, RFC 3339. The instance will be started on another node.
 LOST_NODE: Final = "apps.tkestack.io/lost-node"
-# On a pod, set by users and programs: another value restarts all containers in place, or the
-# container whose name follows behind a dot.
+# On a pod, set by users and programs: if the value changes, all containers restart in place. With
+# the name of a container after a dot, only this container restarts.
 RESTART_INSTANCE: Final = "apps.tkestack.io/restart-instance"
-# On a pod, set by users and programs, or in a template: an integer. Instances with a higher one are
-# updated earlier within their group.
+# On a pod, set by users and programs, or in a template: an integer. Instances with a higher integer
+# are updated earlier than others of their group. One group runs the rolling template, and the other
+# group consists of all other instances.
 UPDATE_PRIORITY: Final = "apps.tkestack.io/update-priority"
-# On a pod, set by users and programs: the reason why the service must not change it. Empty: no
-# hold.
+# On a pod, set by users and programs: the reason why the service must not change the pod. An empty
+# value is no hold.
 HOLD: Final = "apps.tkestack.io/hold"
-# On a pod on hold: `update` or `delete`, if the hold is only for one of them.
+# On a pod on hold: `update` or `delete`, if the hold prevents only this action.
 HOLD_FOR: Final = "apps.tkestack.io/hold-for"
 # The pending action of a pod on hold (`PendingAction`), for programs.
 WANTED: Final = "apps.tkestack.io/wanted"
 # Since when the action is pending, RFC 3339, by the service's clock.
 WANTED_SINCE: Final = "apps.tkestack.io/wanted-since"
-# Annotation that keeps an autoscaler from removing the node of a pod -> its value. The service
-# writes them on pods on hold. Sources: FAQ of the cluster autoscaler ("What types of pods can
-# prevent CA from removing a node?"); Karpenter, Disruption, "Pod-Level Controls".
+# Key -> value of the annotations that keep autoscalers from removing the node of a pod. The service
+# writes these annotations on pods on hold. Sources: FAQ of the cluster autoscaler ("What types of
+# pods can prevent CA from removing a node?"); Karpenter, Disruption, "Pod-Level Controls".
 AUTOSCALER_ANNOTATIONS: Final = {
     "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
     "karpenter.sh/do-not-disrupt": "true",
 }
-# The keys of AUTOSCALER_ANNOTATIONS that the service wrote on the pod, separated by commas. The
-# service removes these with the hold, and never one that somebody else has set.
+# The keys of AUTOSCALER_ANNOTATIONS that the service wrote on the pod, separated by commas. At the
+# end of the hold, the service removes these annotations, and never one that somebody else has set.
 HELD_ANNOTATIONS: Final = "apps.tkestack.io/held-annotations"
-# Metacontroller's copy of what the hook returned when the object was last written.
+# Metacontroller's copy of the object in the hook's response when Metacontroller last wrote the
+# object.
 LAST_APPLIED: Final = "metacontroller.k8s.io/last-applied-configuration"
 
-# Keys that describe a single pod. A template has such a key if its author copied it from a running
-# pod; the key is left out of the template's pods.
+# Keys of labels and annotations that belong to a single pod. A template has such a key if its
+# author copied the template from a running pod. New pods do not get the key from the template.
 NEVER_IN_TEMPLATES: Final = frozenset(
     {
         POD_STATUS,
@@ -134,8 +138,8 @@ SHARD: Final = "apps.tkestack.io/shard"
 
 # --- status of pods -----------------------------------------------------------------------------
 
-# Readiness gates that this service serves; the second is the old controller's, on its remaining
-# pods.
+# Readiness gates that this service opens and closes. Pods that the old tapp-controller created have
+# the second one.
 GATES: Final = ("apps.tkestack.io/InPlaceUpdateReady", "tkestack.io/InPlaceUpdate")
 # `status.reason` of a pod that this service made Failed because its node is lost.
 NODE_LOST: Final = "NodeLost"
@@ -144,7 +148,7 @@ NODE_LOST: Final = "NodeLost"
 
 # Name of `spec.template`, and of the default template unless the spec names another one.
 DEFAULT_TEMPLATE: Final = "default"
-# With more instances, a response exceeds limits of Metacontroller or etcd.
+# Most instances of a TApp. With more, a response would exceed limits of Metacontroller or etcd.
 MAX_REPLICAS: Final = 50_000
 # Regular expression of a key in `spec.values`.
 VALUE_KEY: Final = r"[-._A-Za-z0-9]{1,63}"
