@@ -55,7 +55,7 @@ CASES = [
     (nothing, "why zzz", 1, "no TApp 'zzz' in namespace default; known names: 'web'"),
     (nothing, "status web -n other", 1, "no TApp 'web' in namespace other; `kubectl tapp list -A`"),
     (nothing, "why web 9", 2, "there is no instance 9: the instances are 0 to 3"),
-    (nothing, "why web 2-9", 2, "there is no instance 4-9: the instances are 0 to 3"),
+    (nothing, "why web 2-9", 2, "there are no instances 4-9: the instances are 0 to 3"),
     (nothing, "why web 3-1", 2, "'3-1' is not a list of instances: write 3, 0-3,7 or all"),
     (nothing, "why web one", 2, "'one' is not a list of instances: write 3, 0-3,7 or all"),
     (nothing, "why web -o xml", 2, "invalid value for '-o' / '--output': 'xml' is not one of"),
