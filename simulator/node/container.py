@@ -1,8 +1,9 @@
-"""One container of a pod on a node: its processes, and the kubelet's memory of it.
+"""One container of a pod on a node: its processes, and the data about it in the kubelet's memory.
 
-A `Run` is one process as the container runtime knows it, so it is the truth. The kubelet publishes
-it later (`pod_worker.py`). A `Container` has the newest runs and the back-offs of crashes and
-pulls. Sources: Kubernetes v1.37.2, pkg/kubelet/kuberuntime, and client-go's flowcontrol.Backoff.
+A `Run` is one process as the container runtime knows it, so it is the true state. The kubelet
+publishes the state later (`pod_worker.py`). A `Container` has the newest processes, and the
+back-offs after crashes and failed pulls. Sources: Kubernetes v1.37.2, pkg/kubelet/kuberuntime, and
+client-go's flowcontrol.Backoff.
 """
 
 from collections.abc import Callable
@@ -39,7 +40,7 @@ class Run:
         return self.finished is None
 
     def state(self, format_time: FormatTime) -> Object:
-        """Returns the state of a containerStatus that shows this process: `running` or
+        """Returns the field `state` of a container status for this process: `running` or
         `terminated`.
 
         `format_time` turns seconds of the simulated clock into a timestamp.
@@ -58,11 +59,11 @@ class Run:
 
 
 class BackOff:
-    """The kubelet's growing delays between attempts, such as restarts of a container or pulls of an
-    image.
+    """Growing delays of the kubelet, such as those between restarts or between pulls of an image.
 
-    Each key, an image name, has its own delay. The delay starts again with its first length if no
-    attempt was made for longer than twice the limit.
+    Each key, an image name, has its own delay, which doubles with each attempt up to a limit. A
+    failure that happens later than twice the limit after the last attempt starts again with the
+    shortest delay.
     """
 
     def __init__(self) -> None:
@@ -70,12 +71,12 @@ class BackOff:
         self._over: set[str] = set()
 
     def count_attempt(self, key: str, event: float, now: float, first: float, limit: float) -> None:
-        """Counts an attempt at time `now`, which doubles the delay of the key.
+        """Counts an attempt at time `now`, which sets the next delay of the key.
 
         Args:
             key: the image name.
-            event: the time of the failure that caused the attempt. If it is more than twice the
-                limit after the last attempt, the delay starts again with `first`.
+            event: the time of the failure that caused the attempt. If it is later than twice the
+                limit after the last attempt, the delay is `first`. If it is not, the delay doubles.
             now: the time of the attempt.
             first: the delay after the first attempt, in seconds.
             limit: the longest delay, in seconds.
@@ -87,10 +88,12 @@ class BackOff:
         self._over.discard(key)
 
     def end_of(self, key: str, since: float, limit: float) -> float | None:
-        """Returns the time when a delay that began at `since` ends; None if the key has no delay.
+        """Returns the time when a delay ends that began at the time `since`; None if there is no
+        delay.
 
-        A key has no delay before its first attempt, after `end_all`, and if `since` is more than
-        twice the limit after the last attempt.
+        There is no delay before the first attempt for the key, and after `end_all`. There is none
+        if `since` is later than twice the limit after the last attempt. `limit` is the longest
+        delay, in seconds.
         """
         entry = self._entries.get(key)
         if entry is None or key in self._over or since - entry[1] > 2 * limit:
@@ -106,16 +109,16 @@ class BackOff:
         return self._entries[key][0] if key in self._entries else 0.0
 
     def end_all(self) -> None:
-        """Ends all delays that run now, so that the next attempts happen at once.
+        """Ends all present delays, so that the next attempts happen at once.
 
-        Later delays are as long as they would be without this call.
+        This does not change the lengths of later delays.
         """
         self._over = set(self._entries)
 
 
 @dataclass(slots=True)
 class Container:
-    """One container of the pod's spec, with its newest processes and the kubelet's memory of it."""
+    """One container of the pod's spec: its newest processes, and the kubelet's data about it."""
 
     name: str
     init: bool = False
@@ -128,14 +131,15 @@ class Container:
     startup: Prober | None = None
     readiness: Prober | None = None
     restarts_after_removal: int = 0  # restartCount of the next process after `remove`
-    stuck_image: str = ""  # the image with which it does not start; its status then stays
+    # the image with which the container does not start; while it has this image, its status stays
+    stuck_image: str = ""
 
     def is_left_alone(self, image: str) -> bool:
-        """Returns True if the kubelet neither starts nor stops the container while its spec has
-        this image.
+        """Returns True if the kubelet neither starts nor stops the container while it has this
+        image.
 
-        That is so for a container of an earlier kubelet that does not start or become ready with
-        the image `stuck_image` (`takeover.py`).
+        That is so if another kubelet has run the container before, and the container does not start
+        or become ready with the image `stuck_image` (`takeover.py`).
         """
         return bool(self.stuck_image) and self.stuck_image == image
 
@@ -151,8 +155,8 @@ class Container:
 
     @property
     def runs_to_completion(self) -> bool:
-        """True if the container is an init container but no sidecar, so that it runs until it
-        succeeds.
+        """True if the container is an init container that runs until it succeeds; False for
+        sidecars.
         """
         return self.init and not self.sidecar
 
@@ -163,9 +167,7 @@ class Container:
 
     @property
     def probers(self) -> list[Prober]:
-        """The probe workers of the container: those of its startup probe and readiness probe that
-        exist.
-        """
+        """The probe workers of the container: at most one for startup and one for readiness."""
         return [probe for probe in (self.startup, self.readiness) if probe is not None]
 
     def probes_pass_from(self, run: Run) -> float:
@@ -188,7 +190,7 @@ class Container:
             self.restarts_after_removal, self.runs = self.run.restarts + 1, []
 
     def forget(self) -> None:
-        """Drops the state that only the kubelet's memory holds: back-offs and errors of starts and
+        """Drops the state that is only in the kubelet's memory: back-offs, and errors of starts and
         pulls.
 
         A restarted kubelet has lost this state.

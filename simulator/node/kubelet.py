@@ -46,8 +46,9 @@ class Kubelet:
         cluster.subscribe(self._on_event)
 
     def worker(self, pod: Object) -> PodWorker | None:
-        """Returns the worker of a pod, which knows the pod's true state; None if the pod has no
-        node.
+        """Returns the worker of a pod, which knows the true state of the pod.
+
+        Returns None if the pod has no node.
         """
         return self._workers.get(uid_of(pod))
 
@@ -60,14 +61,14 @@ class Kubelet:
         self._work(uid_of(pod))
 
     def fail_liveness(self, pod: Object, container: str) -> None:
-        """Makes the liveness probe of a container fail, so that the kubelet restarts the
+        """Makes the liveness probe of a container fail, which makes the kubelet restart the
         container.
         """
         self._workers[uid_of(pod)].fail_liveness(container, self._clock.now)
         self._work(uid_of(pod))
 
     def evict(self, pod: Object, reason: str = "Evicted") -> None:
-        """Evicts a pod as the eviction manager of a node does: kills all containers and sets phase
+        """Evicts a pod as a node under pressure does: stops all containers and sets the phase
         Failed.
 
         `reason` is the reason in the pod's status.
@@ -77,9 +78,7 @@ class Kubelet:
         self._work(uid_of(pod))
 
     def retry(self) -> None:
-        """Ends all back-offs, so that the kubelets try again now to start every waiting
-        container.
-        """
+        """Ends all back-offs, so that the kubelets now try to start each waiting container."""
         for uid, worker in list(self._workers.items()):
             worker.retry(self._clock.now)
             self._work(uid)
@@ -87,7 +86,7 @@ class Kubelet:
     def release(self) -> None:
         """Continues the deletions that the setting `levers.hangs_on_delete` has blocked.
 
-        The caller has reset this setting before; otherwise the deletions stay blocked.
+        The caller has to reset this setting first, because it would block the deletions again.
         """
         for uid, worker in list(self._workers.items()):
             if is_terminating(worker.local.pod):
@@ -102,11 +101,11 @@ class Kubelet:
                 self._work(uid)
 
     def resume(self, node: str) -> None:
-        """Lets the kubelet of a lost node see the changes of its pods that it missed, and report
-        again.
+        """Lets the kubelet of a lost node report again, and see the changes of its pods that it
+        missed.
 
-        Containers of pods that were deleted meanwhile have run until now. The kubelet stops them
-        now, with the grace period of their pod.
+        Containers of pods that were deleted in the meantime have run until now. The kubelet stops
+        them now, with the grace period of their pod.
         """
         self.lost_nodes.discard(node)
         for uid, worker in list(self._workers.items()):

@@ -1,8 +1,9 @@
-"""Levers: how containers, images and kubelets behave in a test.
+"""Levers: settings that decide how containers, images and kubelets behave in a test.
 
-`Levers` has one field for each kind of behavior; its defaults let everything succeed. Times are in
-seconds. Image names are keys, written exactly as in the pod's spec. A changed lever takes effect
-from the next step on. A subclass may override the methods to decide by pod.
+`Levers` has one field for each kind of behavior. With the default values, everything succeeds.
+Times are in seconds. Fields by image have image names as keys, written exactly as in the pod's
+spec. A changed lever takes effect with the next step of a kubelet. A subclass may override the
+methods to decide by pod.
 """
 
 import hashlib
@@ -23,8 +24,8 @@ Exit = tuple[float, int] | None
 class Levers:
     """The behavior of all nodes in a test: times, images that fail, and other disturbances.
 
-    With the default values everything succeeds. All times are in seconds. Fields that are not
-    listed here have a comment or a text of their own.
+    With the default values, everything succeeds. All times are in seconds. This list has the fields
+    without a comment or a text of their own.
 
     Attributes:
         schedule_seconds: until the scheduler binds a new pod to a node.
@@ -45,7 +46,7 @@ class Levers:
     react_seconds: float = 0.2  # until the kubelet sees a change of the pod
     gate_seconds: float = 0.5  # until the kubelet sees a change of a readiness gate
     jitter: float = 0.5  # the largest random share that is added to a time
-    by_chance: bool = True  # True: pauses have random lengths; False: half the longest
+    by_chance: bool = True  # True: pauses have random lengths; False: half of the longest length
     relist_seconds: float = 1.0  # the longest time between two looks at the runtime (PLEG)
     pull_seconds: float = 0.0
     pull_seconds_by_image: dict[str, float] = field(default_factory=dict)
@@ -61,16 +62,18 @@ class Levers:
     A container that takes longer than its grace period is killed.
     """
     stop_code: int = KILLED  # exit code of a container that stopped in time
-    ready_seconds: float = 0.0  # if not 0, every container counts as probed, and is ready then
+    # from a container's start until it is ready, also without a probe; 0: only probes delay that
+    ready_seconds: float = 0.0
     ready_seconds_by_image: dict[str, float] = field(default_factory=dict)
-    """Seconds after the start when the probes succeed, by image; `NEVER`: they fail."""
+    """Seconds from the start until the probes succeed, by image; `NEVER` if they always fail."""
     started_seconds_by_image: dict[str, float] = field(default_factory=dict)
-    """Seconds after the start when the startup probe succeeds, by image.
+    """Seconds from the start until the startup probe succeeds, by image.
 
-    Other images take the seconds until they are ready.
+    The startup probes of other images succeed when their containers are ready.
     """
-    bad_images: set[str] = field(default_factory=set)  # these cannot be pulled
-    unready_images: set[str] = field(default_factory=set)  # their readiness probe always fails
+    bad_images: set[str] = field(default_factory=set)  # images that cannot be pulled
+    # images whose readiness probe always fails
+    unready_images: set[str] = field(default_factory=set)
     crashing_images: set[str] = field(default_factory=set)
     """Images whose containers exit with code 1, `crash_seconds` after their start."""
     exit_code_by_image: dict[str, int] = field(default_factory=dict)
@@ -80,7 +83,7 @@ class Levers:
     backoff_limit: float = 300.0
     retry_seconds: float = 10.0  # until a failed sync is repeated; up to half is added
     digests: dict[str, str] = field(default_factory=dict)
-    """Image -> digest, for two names of one image."""
+    """Image name -> digest, so that two names can stand for the same image."""
     known_names: dict[str, str] = field(default_factory=dict)
     """Digest (`sha256:...`) -> the name under which the nodes have known the image before."""
     first_names: dict[str, str] = field(default_factory=dict)
@@ -121,9 +124,7 @@ class Levers:
         return f"rpc error: code = NotFound desc = {why}"
 
     def seconds_to_stop(self, _pod: Object, image: str) -> tuple[float, int]:
-        """Returns the seconds that a container takes to stop, and the exit code that it then
-        has.
-        """
+        """Returns the seconds until a container has stopped, and the exit code that it then has."""
         return self.stop_seconds_by_image.get(
             self.lever_name(image), self.stop_seconds
         ), self.stop_code
@@ -136,8 +137,9 @@ class Levers:
         return time
 
     def seconds_until_ready(self, image: str) -> float:
-        """Returns the seconds from the start of a container until it can really serve; `NEVER` if
-        it cannot.
+        """Returns the seconds from a container's start until it can really serve.
+
+        Returns `NEVER` if the container never can.
         """
         image = self.lever_name(image)
         if image in self.unready_images:
@@ -145,8 +147,9 @@ class Levers:
         return self.ready_seconds_by_image.get(image, self.ready_seconds)
 
     def seconds_until_started(self, image: str) -> float:
-        """Returns the seconds from a container's start until its startup probe succeeds; `NEVER` if
-        it fails.
+        """Returns the seconds from a container's start until its startup probe succeeds.
+
+        Returns `NEVER` if the probe always fails.
         """
         image = self.lever_name(image)
         passing = self.seconds_until_ready(image)
@@ -159,16 +162,15 @@ class Levers:
     def has_implied_probe(self, image: str) -> bool:
         """Returns True if containers of this image count as having a readiness probe.
 
-        A test can so make a container unready although its spec has no probe.
+        So a test can make a container unready although the spec has no probe.
         """
         return self.lever_name(image) in self.unready_images or self.ready_seconds > 0
 
     def spontaneous_exit(self, pod: Object, container: str, image: str, *, once: bool) -> Exit:
         """Returns (seconds, exit code) of a container that ends without being stopped.
 
-        The seconds count from the start of the container; None instead of the seconds means that
-        the container runs until it is stopped. The settings of this object for the image come
-        first.
+        The seconds count from the start of the container. Returns None if the container runs until
+        it is stopped. Settings for the image take precedence over `completes`.
 
         Args:
             pod: the pod.
@@ -186,9 +188,7 @@ class Levers:
         return self.completes(pod, container)
 
     def refusal(self, pod: Object) -> tuple[str, str] | None:
-        """Returns reason and message if the kubelet rejects the pod at its admission; None if it
-        accepts it.
-        """
+        """Returns reason and message if the kubelet rejects a pod at its admission; None if not."""
         if self.refuses(pod):
             return "OutOfcpu", "Pod was rejected: Node didn't have enough resource: cpu"
         return None
@@ -211,14 +211,16 @@ class Levers:
     def lever_name(self, image: str) -> str:
         """Returns the name under which the other fields and methods of this class know an image.
 
-        That is the name itself, or, for a name with a digest, the name that first started an image
-        with this digest.
+        If `image` has a digest, this is the name that first started an image with this digest.
+        Without a digest, this is `image` itself.
         """
         return self.first_names.get(image.rpartition("@")[2], image) if "@" in image else image
 
     def digest(self, image: str) -> str:
-        """Returns the digest of an image: from its name, from `digests`, or else a hash of its
-        name.
+        """Returns the digest of an image.
+
+        It comes from the image's name or from `digests`. If neither has it, a hash of the name is
+        used.
         """
         if "@" in image:
             return image.rpartition("@")[2]

@@ -1,8 +1,8 @@
 """A pod on its node: the API object that the kubelet knows, its containers, and its status.
 
-`LocalPod.publish` computes the status at the start of a sync. Between two syncs the probes change
-single fields of the status. So the published status may be older than the true state, which
-`LocalPod.can_serve` tells. The phase and the conditions are computed in `pod_status.py`.
+`LocalPod.publish` computes the status at the start of a sync. Between two syncs, probes change
+single fields of the status. So the published status may be older than the true state.
+`LocalPod.can_serve` tells the true state. `pod_status.py` computes the phase and the conditions.
 """
 
 from simulator.node.container import Container, Run
@@ -23,18 +23,18 @@ from simulator.node.prober import Prober, prober
 from simulator.objects.objects import Object, generation_of
 from tapp.kube.restarts import COMPLETED
 
-PROBE_SECONDS = 0.1  # until a probe runs that the kubelet requests between two ticks
+PROBE_SECONDS = 0.1  # Seconds until a probe runs that the kubelet requests between two ticks
 
 
 class LocalPod:
-    """One pod on its node: the API object, the containers, and the status that the kubelet
+    """One pod on its node: its API object, its containers, and the status that the kubelet
     publishes.
 
     Args:
         pod: the API object.
-        node: the node; its `levers` decide how its containers behave in the test.
-        now: the time of the last action of the pod's worker.
-        address: the IP address in the pod's status; empty for no address.
+        node: the node; its `levers` decide how containers behave in the test.
+        now: the time of the last action of the pod's worker, in simulated seconds.
+        address: the IP address for the pod's status; empty if the pod gets no address.
     """
 
     def __init__(self, pod: Object, node: Node, now: float, address: str = "") -> None:
@@ -114,14 +114,15 @@ class LocalPod:
         return self._shown.get(name) or {}
 
     def keep(self, name: str, shown: Object) -> None:
-        """Sets the status of the container `name` that counts as published by the kubelet."""
+        """Sets the status that counts as published for the container `name`."""
         self._shown[name] = shown
 
     def can_serve(self, now: float) -> bool:
-        """Returns True if the pod can really serve at time `now`, whatever its status says.
+        """Returns True if the pod can really serve at time `now`, whatever its published status
+        says.
 
-        All its main containers and sidecars run, none of them is being stopped, and their probes
-        would succeed.
+        The pod can serve if all its main containers and sidecars run, if none of them is being
+        stopped, and if their probes would succeed.
         """
         needed = [*self.mains, *(container for container in self.inits if container.sidecar)]
         return all(self._serves(container, now) for container in needed)
@@ -135,8 +136,9 @@ class LocalPod:
         return now >= container.probes_pass_from(run)
 
     def load_status(self) -> None:
-        """Takes container statuses and conditions from the API object, as a restarted kubelet
-        does.
+        """Reads the published container statuses and conditions from the API object.
+
+        A restarted kubelet does the same.
         """
         self._shown = statuses_of(self.pod)
         self._conditions = list((self.pod.get("status") or {}).get("conditions") or [])
@@ -165,8 +167,13 @@ class LocalPod:
         self.compose()
 
     def refuse(self, pod: Object, reason: str, message: str) -> None:
-        """Sets the phase to Failed without starting a container, as for a pod that the kubelet
-        rejects.
+        """Sets the phase to Failed without starting a container, because the kubelet rejects the
+        pod.
+
+        Args:
+            pod: the API object.
+            reason: the reason in the pod's status.
+            message: the message in the pod's status.
         """
         self.end = "Failed", reason, message
         self.status = {"phase": "Failed", "reason": reason, "message": message}
@@ -174,7 +181,7 @@ class LocalPod:
             self.status["observedGeneration"] = generation_of(pod)
 
     def compose(self) -> None:
-        """Builds `status` anew from the published container statuses and the conditions."""
+        """Builds the field `status` from the published container statuses and the conditions."""
         pod, levers = self.published_pod, self.node.levers
         generation = generation_of(pod) if levers.reports_generation else None
         names = unready_containers(pod["spec"], self._shown)
@@ -211,7 +218,7 @@ class LocalPod:
         self.status = status
 
     def merged(self, pod: Object) -> Object:
-        """Returns the status for the API object `pod`: its status with the kubelet's part replaced.
+        """Returns the status of an API object, with the parts that the kubelet writes replaced.
 
         Conditions that others write, such as those of readiness gates, stay.
         """
@@ -281,13 +288,14 @@ class LocalPod:
         return status
 
     def _is_started(self, container: Container, before: Object) -> bool:
-        """Returns the value of the field `started` for a container's status.
+        """Returns the value of the field `started` for the status of a container.
 
-        True means that the container runs and its startup probe, if it has one, has passed. A
-        container that was restarted in place keeps `started` from `before`, the status published
-        before, until its startup probe has run. The readiness probe may run earlier than that. Then
-        Ready turns False at the restart, True by the readiness probe, and False again by the
-        startup probe.
+        It is True if the container runs and its startup probe has passed or does not exist. A
+        container that was restarted in place keeps the value in `before` until its startup probe
+        has run. `before` is the status that was published before.
+
+        The readiness probe may run earlier than the startup probe. Ready then becomes False at the
+        restart, True by the readiness probe, and False again by the startup probe.
         """
         run, probe = container.run, container.startup
         if run is None or not run.alive:
@@ -322,9 +330,7 @@ class LocalPod:
     # Probes.
 
     def next_probe_time(self) -> float | None:
-        """Returns the time of the next probe that may change the status, or None if no probe
-        can.
-        """
+        """Returns the time of the next probe that may change the status; None if no probe may."""
         times = [
             self._next_probe_time(container, probe)
             for container in self.all
@@ -350,8 +356,8 @@ class LocalPod:
         return probe.next_tick(probe.last_probe)
 
     def probe(self) -> bool:
-        """Runs all probes that are due; returns True if a probe has changed the published status or
-        result.
+        """Runs all probes that are due; returns True if the published status or a result has
+        changed.
         """
         changed = False
         for container in self.all:

@@ -26,8 +26,9 @@ class Node:
     pulled: set[str] = field(default_factory=set)  # images that were pulled for an image volume
 
     def name_of(self, image: str) -> str:
-        """Returns the name that the node reports for an image: the first name that it knew for the
-        digest.
+        """Returns the name that the node reports for an image.
+
+        This is the first name by which the node knew an image with the same digest.
         """
         digest = self.levers.digest(image)
         return self.names.setdefault(
@@ -35,5 +36,5 @@ class Node:
         )
 
     def spread(self, seconds: float) -> float:
-        """Returns `seconds` with a random share added, which is at most `Levers.jitter` of it."""
+        """Returns `seconds` plus a random share of them; the share is at most `Levers.jitter`."""
         return seconds * (1 + self.rng.random() * self.levers.jitter)

@@ -1,11 +1,13 @@
 """Nodes: a scheduler that spreads pods evenly, and the loss and recovery of nodes.
 
-`Nodes.lose` does what the node lifecycle controller does for a node that has stopped reporting.
-Ready of the node becomes Unknown, the node is tainted, and its pods lose Ready, while the rest of
-their status stays. `TaintManager` then evicts pods that do not tolerate the taint
-(pkg/controller/tainteviction). The kubelet of a lost node does not act, so deleted pods stay
-Terminating. Pods whose phase is final are deleted at once. Sources: Kubernetes v1.37.2,
-kube-scheduler's binding, pkg/controller/nodelifecycle.
+`Nodes.lose` does what the node lifecycle controller does for a node that has stopped reporting. The
+node's condition Ready becomes Unknown, and the node gets taints. The pods of the node lose Ready,
+while the rest of their status stays. `TaintManager` then evicts pods that do not tolerate the
+taints (pkg/controller/tainteviction).
+
+The kubelet of a lost node does not act, so deleted pods stay Terminating. Only pods with a final
+phase are deleted at once. Sources: Kubernetes v1.37.2, kube-scheduler's binding,
+pkg/controller/nodelifecycle.
 """
 
 from collections.abc import Callable
@@ -53,10 +55,10 @@ class Nodes:
         self._cluster.edit(NODE, created, self._with_ready("True"))
 
     def lose(self, name: str) -> None:
-        """Lets a node stop reporting: its pods become unready, and are evicted after their
-        toleration ends.
+        """Lets a node stop reporting, which makes its pods unready.
 
-        The containers on the node go on running.
+        The pods are evicted when they no longer tolerate the taints of the node. The containers on
+        the node go on running.
         """
         self._kubelet.lost_nodes.add(name)
         node = self._cluster.get(NODE, "", name)
@@ -70,7 +72,7 @@ class Nodes:
     def recover(self, name: str) -> None:
         """Makes a lost node ready again; its kubelet then sees the changes that it missed.
 
-        The scheduler then tries again to bind pods without a node.
+        The scheduler then tries again to bind pods that have no node.
         """
         node = self._cluster.get(NODE, "", name)
         self._cluster.edit(NODE, node, lambda old: {**self._with_ready("True")(old), "spec": {}})
@@ -87,10 +89,10 @@ class Nodes:
         }
 
     def _without_ready(self, pod: Object) -> Object:
-        """Returns the pod with its condition Ready set to False, as the node lifecycle controller
+        """Returns a pod with its condition Ready set to False, as the node lifecycle controller
         does.
 
-        The pod stays unchanged if it is not Ready.
+        A pod that is not Ready is returned unchanged.
         """
         status = {**(pod.get("status") or {})}
         before = status.get("conditions") or []
@@ -117,10 +119,9 @@ class Nodes:
             self._clock.after(self._kubelet.levers.schedule_seconds, lambda: self._bind(uid))
 
     def _claim_obstacle(self, pod: Object) -> str:
-        """Returns kube-scheduler's message about a claim of the pod that is missing or being
-        deleted.
+        """Returns kube-scheduler's message about a claim of a pod that is missing or being deleted.
 
-        Returns an empty string if all claims of the pod can be used.
+        Returns an empty string if the pod can use all its claims.
         """
         for name in claims_of(pod):
             claim = self._cluster.find(CLAIM, namespace_of(pod), name)
@@ -163,10 +164,10 @@ class TaintManager:
     """Evicts pods from nodes whose NoExecute taints they do not tolerate.
 
     The manager checks a pod when the taints of its node, its node or its tolerations change. The
-    first toleration that matches a taint counts for the taint. A pending eviction is canceled if
-    the taints are removed or the pod tolerates them without a time limit. If only the finite
-    `tolerationSeconds` change, the time of a pending eviction stays. Not modeled: the condition
-    DisruptionTarget.
+    first toleration that matches a taint decides about this taint. A pending eviction is canceled
+    if the taints are removed, or if the pod now tolerates them without a time limit. If a change
+    only raises or lowers `tolerationSeconds`, the time of a pending eviction stays. Not modeled:
+    the condition DisruptionTarget.
     """
 
     def __init__(self, cluster: Cluster, clock: Clock) -> None:

@@ -1,4 +1,4 @@
-"""Plans one sync of a pod worker: which containers it kills, and which it starts.
+"""Plans one sync of a pod worker: which containers the sync stops, and which it starts.
 
 `make_plan` compares the running containers with the pod's spec. Source: Kubernetes v1.37.2,
 pkg/kubelet/kuberuntime (computePodActions, computeInitContainerActions), without ephemeral
@@ -14,15 +14,13 @@ from tapp.kube.restarts import NEVER, RESTART_ALL, restarts_in
 
 @dataclass(slots=True)
 class SyncPlan:
-    """The containers that one sync of a pod kills first, and those that it then starts, in
-    order.
-    """
+    """The containers that one sync of a pod stops first, and those that it then starts."""
 
     kill: list[Container] = field(default_factory=list)
     start: list[Container] = field(default_factory=list)
     kill_pod: bool = False  # no container has to run any more: all are stopped at once
     remove: list[Container] = field(default_factory=list)
-    """Containers to kill at once and to remove in this order, before the whole pod starts again.
+    """Containers to stop at once and to remove in this order, before the whole pod starts again.
 
     If the list is not empty, the sync does nothing else.
     """
@@ -40,8 +38,8 @@ def specs_of(pod: Object) -> dict[str, Object]:
 def must_be_started(pod: Object, container: Container) -> bool:
     """Returns True if the kubelet has to start a container that does not run now.
 
-    That depends on its restart policy, its restart rules and its exit code. The result is False in
-    a pod that is being deleted. Source: ShouldContainerBeRestarted.
+    The restart policy, the restart rules and the exit code decide. The result is False if the pod
+    is being deleted. Source: ShouldContainerBeRestarted.
     """
     run = container.run
     if "deletionTimestamp" in pod["metadata"]:
@@ -53,9 +51,10 @@ def must_be_started(pod: Object, container: Container) -> bool:
 
 
 def restart_all_causes(pod: Object, containers: list[Container]) -> list[Container]:
-    """Returns the ended containers that have a restart rule with the action RestartAllContainers.
+    """Returns the ended containers because of which the kubelet restarts all containers of the pod.
 
-    The rule matches their exit code, so the kubelet has to restart all containers of the pod.
+    A restart rule with the action RestartAllContainers matches the exit code of each of them.
+    `containers` are all containers of the pod.
     """
     specs = specs_of(pod)
     return [
@@ -71,8 +70,10 @@ def restart_all_causes(pod: Object, containers: list[Container]) -> list[Contain
 def make_plan(pod: Object, inits: list[Container], mains: list[Container]) -> SyncPlan:
     """Returns the plan of a sync, from the pod's spec and the state of its containers.
 
-    `inits` are the init containers with the sidecars, and `mains` the other containers, both in the
-    order of the spec.
+    Args:
+        pod: the API object.
+        inits: the init containers, including sidecars, in the order of the spec.
+        mains: the other containers, in the order of the spec.
     """
     plan, specs = SyncPlan(), specs_of(pod)
     if causes := restart_all_causes(pod, [*mains, *inits]):
@@ -110,9 +111,16 @@ def make_plan(pod: Object, inits: list[Container], mains: list[Container]) -> Sy
 def _initialized(
     pod: Object, inits: list[Container], mains: list[Container], plan: SyncPlan
 ) -> bool:
-    """Adds the init containers that have to be killed or started to `plan`.
+    """Adds the init containers that have to be stopped or started to `plan`.
 
-    Goes from the last init container to the first. Returns True if the main containers may run.
+    The function goes from the last init container to the first. Returns True if the main containers
+    may run.
+
+    Args:
+        pod: the API object.
+        inits: the init containers, including sidecars, in the order of the spec.
+        mains: the other containers, in the order of the spec.
+        plan: the plan, which the function changes.
     """
     specs, progress = (
         specs_of(pod),
@@ -159,9 +167,7 @@ def _initialized(
 
 @dataclass(slots=True)
 class InitProgress:
-    """The progress of the init containers, which `_initialized` collects from the last to the
-    first.
-    """
+    """The progress of the init containers, which `_initialized` finds from last to first."""
 
     later_has_begun: bool  # a later init container has begun, or a main container runs
     mains_may_run: bool = False

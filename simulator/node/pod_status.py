@@ -27,9 +27,7 @@ RESIZING = {"PodResizePending", "PodResizeInProgress"}
 
 
 def statuses_of(pod: Object) -> dict[str, Object]:
-    """Returns container name -> the container's status in the API object, init containers
-    included.
-    """
+    """Returns container name -> status of the container in the API object, with init containers."""
     status = pod.get("status") or {}
     lists = (status.get("initContainerStatuses"), status.get("containerStatuses"))
     return {each["name"]: each for statuses in lists for each in statuses or [] if each.get("name")}
@@ -63,8 +61,8 @@ def phase_of(pod: Object, shown: Mapping[str, Object], *, initialized: bool, fin
         for container in shown.values()
         if _counts_as_running(spec, container)
     )
-    # getPhase: a container that waits for its first start makes the pod Pending, even if others
-    # run.
+    # getPhase: a container that waits for its first start makes the pod Pending, even if other
+    # containers run.
     if is_waiting or any(
         "waiting" in shown[container["name"]]["state"] and code is None
         for container, code in zip(spec["containers"], exit_codes, strict=True)
@@ -83,7 +81,7 @@ def phase_of(pod: Object, shown: Mapping[str, Object], *, initialized: bool, fin
 def _is_restarted(spec: Object, container: Object, status: Object) -> bool:
     """Returns True if a container has ended and the kubelet starts it again.
 
-    The reason may be its restart policy or rules, or that all containers of the pod are restarted.
+    The cause is its restart policy or its restart rules, or a restart of all containers of the pod.
     """
     ended = _ended(status)
     if ended is None:
@@ -102,9 +100,7 @@ def _counts_as_running(spec: Object, status: Object) -> bool:
 
 
 def exit_code(status: Object) -> int | None:
-    """Returns the exit code of the container that a status shows; None if it runs or has never
-    run.
-    """
+    """Returns the exit code in a container status; None if the container has not ended."""
     ended = _ended(status)
     return None if ended is None else int(ended["exitCode"])
 
@@ -119,7 +115,9 @@ def _ended(status: Object) -> Object | None:
 def unready_containers(spec: Object, shown: Mapping[str, Object]) -> list[str]:
     """Returns the names of the main containers and sidecars that are not ready.
 
-    `shown` maps container names to container statuses.
+    Args:
+        spec: the spec of the pod.
+        shown: container name -> status of the container.
     """
     sidecars = [
         container
@@ -138,7 +136,7 @@ def kubelet_conditions(
     Args:
         pod: the API object, with the conditions of its readiness gates.
         phase: the phase of the pod.
-        unready_names: the names of its containers that are not ready.
+        unready_names: the names of the pod's main containers and sidecars that are not ready.
         initialized: True if all init containers have succeeded or have started as sidecars.
     """
     closed_gates = [
@@ -162,8 +160,12 @@ def restart_all_condition(
 ) -> dict[str, ConditionValue]:
     """Returns the condition AllContainersRestarting, as a mapping from its type to its value.
 
-    The mapping is empty if no container has a rule RestartAllContainers. `is_restarting` is True if
-    such a rule has matched and not all containers have started again.
+    The mapping is empty if no container has a restart rule with the action RestartAllContainers.
+
+    Args:
+        pod: the API object.
+        phase: the phase of the pod.
+        is_restarting: True if such a rule has matched and not all containers have started again.
     """
     spec = pod["spec"]
     both = [*(spec.get("initContainers") or []), *spec["containers"]]
@@ -178,7 +180,7 @@ def restart_all_condition(
 
 
 def gates_of(pod: Object) -> dict[str, str | None]:
-    """Returns readiness gate -> status of its condition, or None if the condition is missing."""
+    """Returns readiness gate -> status of its condition; None if the condition is missing."""
     by_type = {c["type"]: c["status"] for c in (pod.get("status") or {}).get("conditions") or []}
     gates = [gate["conditionType"] for gate in pod["spec"].get("readinessGates") or []]
     return {gate: by_type.get(gate) for gate in gates}
@@ -199,13 +201,13 @@ def conditions(
 ) -> list[Object]:
     """Returns the conditions of a pod after some of them are set, sorted by type.
 
-    The transition time of a condition changes only together with its status.
+    The transition time of a condition changes only if its status changes.
 
     Args:
-        before: the conditions until now. Those that are not in `values` stay.
-        values: type -> status, reason and message of the conditions to set.
+        before: the conditions before the change. Conditions that are not in `values` stay.
+        values: type -> (status, reason, message) of the conditions to set.
         now: the transition time of conditions whose status changes.
-        generation: the generation for `observedGeneration`; None leaves the field out.
+        generation: the value for `observedGeneration`; None leaves the field out.
     """
     by_type = {condition["type"]: condition for condition in before}
     result = [condition for kind, condition in by_type.items() if kind not in values]
@@ -227,10 +229,10 @@ def conditions(
 
 
 def merged_status(api_status: Object, kubelet_status: Object) -> Object:
-    """Returns the status of an API object with the kubelet's part of it replaced.
+    """Returns the status of an API object, with the parts that the kubelet writes replaced.
 
     Conditions that the kubelet does not write stay, such as those of readiness gates. A final phase
-    stays, too, with its reason and message.
+    also stays, with its reason and message.
     """
     own: list[Object] = kubelet_status["conditions"]
     own_types = {condition["type"] for condition in own} | RESIZING

@@ -1,8 +1,8 @@
 """One sync of a pod worker, as a generator that yields while the worker is busy.
 
-`Sync.run` yields functions that return the time until which the worker is busy, for example until a
-container has stopped. Sources: Kubernetes v1.37.2, pkg/kubelet (SyncPod, SyncTerminatingPod),
-pkg/kubelet/kuberuntime (SyncPod, doBackOff, startContainer, killContainer),
+`Sync.run` yields functions. Each function returns the time until which the worker is busy, for
+example until a container has stopped. Sources: Kubernetes v1.37.2, pkg/kubelet (SyncPod,
+SyncTerminatingPod), pkg/kubelet/kuberuntime (SyncPod, doBackOff, startContainer, killContainer),
 pkg/kubelet/images/image_manager.go.
 """
 
@@ -16,14 +16,14 @@ from simulator.objects.objects import Object, is_terminating, meta
 from tapp.kube.images import is_reference
 from tapp.kube.stored import GRACE
 
-SANDBOX_SECONDS = 0.3  # to stop the sandbox of a pod whose containers have ended
+SANDBOX_SECONDS = 0.3  # Seconds to stop the sandbox of a pod whose containers have ended
 Busy = Callable[[], float]  # returns the time until which the worker is busy
 
 
 class Sync:
-    """One sync of a pod, which kills, pulls, starts and resizes its containers.
+    """One sync of a pod, which stops, pulls, starts and resizes its containers.
 
-    The caller iterates over `run` to its end, and then reads the fields, which hold the outcome.
+    The caller iterates over `run` to its end, and then reads the result from the fields.
     """
 
     def __init__(self, local: LocalPod) -> None:
@@ -42,8 +42,8 @@ class Sync:
     def run(self) -> Iterator[Busy]:
         """Runs the sync for the newest spec that the kubelet has seen.
 
-        Yields a function whenever the worker has to wait. The function returns the time until which
-        it waits. The caller resumes the generator at that time.
+        Yields a function each time the worker has to wait. The function returns the time until
+        which the worker waits, and the caller resumes the generator at that time.
         """
         local, pod = self._local, self._local.pod
         if is_terminating(pod):
@@ -83,10 +83,9 @@ class Sync:
     def _resize(self, pod: Object) -> Iterator[Busy]:
         """Gives running containers the resources of their spec.
 
-        A container is restarted if its resizePolicy demands a restart. If the test lets the resize
-        wait (Deferred) or fail, `failed` becomes True, so that the worker tries again with its next
-        sync. An infeasible resize is not tried again. Each yielded function returns the time until
-        which the worker waits.
+        A container is restarted if its resizePolicy demands a restart. If the levers let the resize
+        wait (Deferred) or fail, `failed` becomes True, so that the worker tries again in its next
+        sync. An infeasible resize is not tried again. Yields functions, as `run` does.
         """
         local, levers = self._local, self._levers
         pending = levers.resize_pends(pod) if local.containers_to_resize else None
@@ -147,17 +146,16 @@ class Sync:
     def _start(
         self, pod: Object, container: Container, exited: Run | None
     ) -> Generator[Busy, None, bool]:
-        """Starts a container, unless a crash back-off delays the start or its image cannot be
-        pulled.
+        """Starts a container, unless a back-off delays the start or its image cannot be pulled.
 
-        Yields as `run` does. Returns True if the container was started; otherwise its
-        `start_failure` has reason and message.
+        Yields functions, as `run` does. Returns True if the container was started. If it was not,
+        the field `start_failure` of the container has reason and message.
 
         Args:
             pod: the API object on which the sync acts.
             container: the container to start.
-            exited: its last ended process, after whose end the back-off counts; None for no
-                back-off.
+            exited: the last process of the container that has ended. The back-off counts from its
+                end. None means that there is no back-off.
         """
         local, spec, levers = self._local, specs_of(pod)[container.name], self._levers
         image, first, limit = spec["image"], levers.backoff_seconds, levers.backoff_limit
@@ -193,7 +191,8 @@ class Sync:
         """Pulls the images of the pod's image volumes, before any container starts
         (getImageVolumes).
 
-        Yields as `run` does. Returns reason and message of a failure, or None after a success.
+        Yields functions, as `run` does. Returns reason and message of a failure, or None after a
+        success.
         """
         for volume in pod["spec"].get("volumes") or []:
             source = volume.get("image")
@@ -208,10 +207,16 @@ class Sync:
     def _pull(
         self, pod: Object, container: Container, image: str, policy: str | None
     ) -> Generator[Busy, None, tuple[str, str] | None]:
-        """Pulls an image if the node does not have it or the pull policy demands it.
+        """Pulls an image if the node does not have it or if the pull policy demands it.
 
-        `policy` is the imagePullPolicy; None stands for the default. Yields as `run` does. Returns
-        reason and message of a failure, or None after a success.
+        Yields functions, as `run` does. Returns reason and message of a failure, or None after a
+        success.
+
+        Args:
+            pod: the API object on which the sync acts.
+            container: the container that needs the image.
+            image: the image.
+            policy: the imagePullPolicy; None stands for the default.
         """
         local = self._local
         if image in local.node.pulled and policy != "Always":

@@ -1,9 +1,10 @@
 """The pod worker of a kubelet: runs one sync of one pod at a time.
 
-A sync *publishes* the pod's state, with the generation that it acts on, and then kills, pulls and
-starts containers one after the other. A change that happens during a sync, even of the spec, waits
-for the end of the sync. A change in the runtime appears in the status at the next sync. A look at
-the runtime (once a second), a probe, a change of the pod, or the end of a back-off starts a sync.
+A sync first *publishes* the pod's state, with the generation of the spec that the sync acts on. It
+then stops, pulls and starts containers one after the other. A change that happens during a sync,
+even of the spec, waits for the end of the sync. A change in the runtime appears in the status at
+the next sync. A sync is started by a look at the runtime (once a second), a probe, a change of the
+pod, or the end of a back-off.
 
 The worker has no clock and does no I/O. Its owner calls `notice` after a change of the API object,
 and `advance` when the time `next_action` has come. The owner then writes `local.merged`, or deletes
@@ -49,6 +50,10 @@ class PodWorker:
     def notice(self, pod: Object, now: float) -> None:
         """Takes a new version of the API object, and requests a sync if the kubelet reacts to the
         change.
+
+        Args:
+            pod: the new version.
+            now: the time of the change.
         """
         old, self.local.pod = self.local.pod, pod
         levers = self._node.levers
@@ -58,8 +63,9 @@ class PodWorker:
             self.request_sync(now + self._node.spread(levers.gate_seconds))
 
     def finish(self, exit_code: int, name: str | None, now: float) -> None:
-        """Makes all main containers exit at time `now`, or only the container `name` if it is not
-        None.
+        """Makes main containers of the pod exit at time `now`.
+
+        If `name` is None, all main containers exit; if not, only the container of this name.
         """
         local = self.local
         for container in local.mains if name is None else local.all:
@@ -67,7 +73,7 @@ class PodWorker:
                 container.run.ends_at, container.run.exit_code = now, exit_code
 
     def fail_liveness(self, name: str, now: float) -> None:
-        """Makes the liveness probe of a container fail, so that the kubelet restarts the
+        """Makes the liveness probe of a container fail, which makes the kubelet restart the
         container.
         """
         for container in self.local.all:
@@ -76,7 +82,7 @@ class PodWorker:
         self.request_sync(now)
 
     def evict(self, reason: str, message: str, now: float) -> None:
-        """Ends the pod as a node under pressure does: kills all containers at once and sets phase
+        """Ends the pod as a node under pressure does: stops all containers and sets the phase
         Failed.
 
         Does nothing if the pod has already ended.
@@ -123,7 +129,7 @@ class PodWorker:
             container.forget()
             run = container.run
             if run is not None and run.alive and run.stopping and run.exit_code == KILLED:
-                run.stopping, run.ends_at = False, None  # it has ignored the signal and goes on
+                run.stopping, run.ends_at = False, None  # it ignores the signal and goes on running
             old = run is not None and run.alive and run.started < now - _INHERITING_AGE
             for probe in container.probers if old and self._node.levers.keeps_ready else ():
                 if run is not None and probe.run != run.id and (ready or probe.startup):
@@ -195,9 +201,11 @@ class PodWorker:
     def _plan_next(self, sync: Sync, now: float) -> None:
         """Schedules the next sync after a sync has ended.
 
-        A sync that changed something is followed by another sync soon. A failed sync is retried
-        after `Levers.retry_seconds`, and a sync with back-offs when the first of them ends. No sync
-        starts before the next look at the runtime.
+        - If the sync has changed something, another sync follows soon.
+        - If the sync has failed, it is retried after `Levers.retry_seconds`.
+        - If back-offs have delayed starts, the next sync follows when the first back-off ends.
+
+        No sync starts before the next look at the runtime.
         """
         self._not_before = now + self._seconds_until_relist()
         if sync.changed:
@@ -218,8 +226,9 @@ class PodWorker:
         return self._node.rng.random() if self._node.levers.by_chance else 0.5
 
     def request_sync(self, time: float) -> None:
-        """Requests a sync at this time, or as soon afterwards as possible; the earliest request
-        counts.
+        """Requests a sync at this time, or as soon afterwards as possible.
+
+        If there are several requests, the earliest one counts.
         """
         self._requested_at = time if self._requested_at is None else min(self._requested_at, time)
 

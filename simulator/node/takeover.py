@@ -1,7 +1,7 @@
 """Takes over a pod that another kubelet runs, from the status in the API object.
 
-`take_over` continues running containers as if this kubelet had started them. A container that does
-not start or become ready keeps its status until its image changes. The API tells that the container
+`take_over` treats running containers as if this kubelet had started them. A container that does not
+start or become ready keeps its status until its image changes. The status shows that a container
 crashes, or that its image or volume is missing, but not when this ends.
 """
 
@@ -21,20 +21,27 @@ _STARTING = ("ContainerCreating", "PodInitializing", RESTARTING_ALL)
 
 @dataclass(frozen=True)
 class StatusReader:
-    """Reads times in a status that another kubelet has written, and judges how long it may take."""
+    """Reads times in a status that another kubelet wrote, and knows when a container counts as
+    stuck.
+    """
 
     # parses a timestamp of the API; None if it is missing or invalid
     parse_time: Callable[[str | None], float | None]
-    # Seconds until a container counts as stuck that is being created, or that runs and is not
-    # ready.
+    # Seconds after which a container counts as stuck if it is still being created, or if it runs
+    # and is not ready.
     patience_seconds: float
 
 
 def take_over(local: LocalPod, reader: StatusReader, now: float) -> bool:
     """Gives a pod the containers and the status that its API object shows.
 
-    Returns True if the pod needs a sync now. False means that it has ended, or that nothing is left
-    to start, to stop or to publish.
+    Returns True if the pod needs a sync now. Returns False if the pod has ended, or if there is
+    nothing to start, to stop or to publish.
+
+    Args:
+        local: the pod on its node.
+        reader: parses the times in the status.
+        now: the time of the takeover.
     """
     pod = local.pod
     status = pod.get("status") or {}
@@ -72,9 +79,7 @@ def take_over(local: LocalPod, reader: StatusReader, now: float) -> bool:
 
 
 def _with_defaults(reported: Object) -> Object:
-    """Returns a container status with default values for missing fields that a kubelet always
-    writes.
-    """
+    """Returns a container status, with defaults for missing fields that a kubelet always writes."""
     defaults = {"image": "", "imageID": "", "restartCount": 0, "ready": False, "lastState": {}}
     return {
         **defaults,
@@ -94,8 +99,8 @@ def _take_over_container(
             probe.run = run.id
             passed = reported.get("started") if probe.startup else reported["ready"]
             probe.passed = True if passed else None
-            # The status does not show when a probe ticks. Probes that have passed all get the same
-            # ticks.
+            # The status does not show when a probe runs. So the ticks of all probes that have
+            # passed count from the takeover.
             probe.since = now if passed else run.started
             probe.last_probe = now
     local.keep(container.name, reported)
@@ -106,9 +111,17 @@ def _take_over_container(
 def _run_of(
     local: LocalPod, container: Container, reported: Object, reader: StatusReader, now: float
 ) -> Run | None:
-    """Returns the process that a container status shows: the running one, or the last that ended.
+    """Returns the process that a container status shows: the running one, or the last one that
+    ended.
 
-    Returns None if the status shows no process. `reported` is the container status.
+    Returns None if the status shows no process.
+
+    Args:
+        local: the pod on its node.
+        container: the container.
+        reported: the status of the container in the API object.
+        reader: parses the times in the status.
+        now: the time of the takeover.
     """
     state = reported["state"]
     running, ended = state.get("running"), state.get("terminated")
@@ -151,12 +164,14 @@ def _is_current(
     """Returns True if a container probably runs the image of the spec.
 
     A runtime may report another name of the same image, so different names alone prove nothing.
-    Different names mean an older image in two cases: the kubelet has not yet observed the
-    generation of the spec, or it has had too little time to replace a container that is older.
+    Different names mean an older image in two cases:
+
+    - The kubelet has not yet observed the generation of the spec.
+    - The container is older than the spec, and the kubelet has had too little time to replace it.
 
     Args:
         pod: the API object.
-        reported: the status of the container in it.
+        reported: the status of the container in the API object.
         spec_image: the image of the container in the pod's spec.
         reader: parses the times in the status.
         now: the time of the takeover.
@@ -184,7 +199,7 @@ REACTION_SECONDS = 60.0  # seconds beyond the grace period in which a kubelet ac
 
 
 def _last_writes(pod: Object, reader: StatusReader) -> tuple[float | None, float | None]:
-    """Returns the times of the last write of the object and of its status, from `managedFields`.
+    """Returns the times of the last write of a pod and of its status, from `managedFields`.
 
     A time is None if `managedFields` has no such write.
     """
@@ -202,8 +217,15 @@ def _is_broken(
 ) -> bool:
     """Returns True if a container will not start or become ready until its image changes.
 
-    The container waits with an error, has crashed before, or has been starting or unready for
-    longer than `reader.patience_seconds`. `reported` is its status in the API object.
+    That is so if the container waits with an error, or has crashed before. It is also so if the
+    container has been starting or unready for more than `reader.patience_seconds`.
+
+    Args:
+        local: the pod on its node.
+        container: the container.
+        reported: the status of the container in the API object.
+        reader: parses the times in the status.
+        now: the time of the takeover.
     """
     state, image = reported["state"], specs_of(local.pod)[container.name]["image"]
     if local.end is not None:
@@ -238,9 +260,10 @@ def _runs(container: Container, image: str) -> bool:
 
 
 def _is_awaited(local: LocalPod, container: Container) -> bool:
-    """Returns True if a container without probes is not ready in the published status.
+    """Returns True if a container is not ready in the published status only because it has just
+    started.
 
-    Nothing but the start of the container delays it, so the kubelet will publish it as ready soon.
+    The container has no probes, so the kubelet will soon publish it as ready.
     """
     shown = local.shown(container.name)
     return (
