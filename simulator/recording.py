@@ -29,12 +29,11 @@ class Write:
     """One write by Metacontroller, as `RecordingStore` has recorded it.
 
     Attributes:
-        time: the simulated time of the write.
-        verb: create, update, status or delete.
-        kind, namespace, name: the object that is written.
+        time: the simulated time of the write, in seconds.
+        verb: create, update, status or delete. kind, namespace, name: the object that is written.
         paths: the fields that an update changes.
-        outcome: "ok", "no-op" if the write changed nothing, or the reason of the refusal.
-        message: the message of a refusal; else empty.
+        outcome: "ok", or "no-op" if the write changed nothing, or the reason of the refusal.
+        message: the message of a refusal; empty if the write was not refused.
     """
 
     time: float
@@ -76,7 +75,8 @@ class RecordingStore:
     def fail(self, times: int = 1, *, verb: str = "", kind: str = "", code: int = 500) -> None:
         """Makes the next `times` writes fail with the HTTP code 409, 422 or 500.
 
-        `verb` and `kind` restrict the writes that fail; an empty text means any verb or kind.
+        `verb` and `kind` restrict this to writes with this verb or of this kind; an empty text
+        means any.
         """
         self._faults.append(_Fault(verb, kind, times, code))
 

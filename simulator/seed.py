@@ -1,11 +1,13 @@
 """Builds a world from a snapshot of another cluster: the same objects, at the same time.
 
-    world = seeded(objects, manifest, hook, clock_at(time.time()), patience=300)
+    world = seeded(objects, manifest, hook, clock_at(time.time()), levers=levers, patience=300)
 
 Objects keep their uids, resourceVersions, statuses, owners and finalizers. The simulated kubelets
-take over the running pods (`simulator.node.takeover`). The snapshot does not contain everything, so
-some objects are invented, as few as possible: owners that are named but missing (or the garbage
-collector would delete their dependents), the nodes on which pods run, and one spare node.
+take over the running pods (`simulator.node.takeover`). The snapshot lacks some objects that a
+cluster needs, so this module adds stand-ins for them:
+
+- owners that objects refer to, because the garbage collector would delete these objects,
+- the nodes on which pods run, and one spare node.
 """
 
 import re
@@ -26,9 +28,9 @@ SPARE_NODE = "another-node"
 
 
 def clock_at(now: float, tick: float = 0.0) -> Clock:
-    """Returns a clock that shows the time `now`, in seconds since 1970.
+    """Returns a clock whose time is `now`, in seconds since 1970.
 
-    If `tick` is not 0, the clock's timers run only at multiples of `tick` seconds.
+    If `tick` is not 0, the timers of the clock run only at multiples of `tick` seconds.
     """
     clock = Clock(tick)
     clock.now = now - EPOCH.timestamp()
@@ -52,10 +54,10 @@ def seeded(  # noqa: PLR0913 - a world and what is in it
         objects: all objects of the snapshot.
         controller: the CompositeController manifest that Metacontroller runs.
         hook: receives the calls of the controller's hooks.
-        clock: the simulated time, which starts at the time of the snapshot, see `clock_at`.
+        clock: the simulated time, which starts at the time of the snapshot (`clock_at`).
         levers: how the nodes behave: times, images that cannot be pulled, containers that crash.
-        patience: seconds after which a container counts as stuck that is being created, or that
-            runs and is not ready.
+        patience: seconds after which a container counts as stuck if it is still being created, or
+            if it runs and is not ready.
         silent_nodes: names of nodes that have stopped reporting. The pods do not show that, and the
             snapshot contains no nodes.
         options: further keyword arguments of `World`.
@@ -86,7 +88,7 @@ def _newest_version(objects: list[Object]) -> int:
     """Returns the newest resourceVersion of the objects, at least 1.
 
     The new world continues from this version. So its uids and container ids differ from those of an
-    earlier simulated world, which may have written these objects.
+    earlier simulated world from which these objects may come.
     """
     versions = [version_of(obj) for obj in objects]
     return max([1, *(int(each) for each in versions if re.fullmatch("[0-9]+", each))])

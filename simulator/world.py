@@ -49,9 +49,7 @@ from tapp.kube.merges import KUBECTL_APPLIED, kubectl_applied, merge_patch
 
 
 class UnsettledError(AssertionError):
-    """The world did not come to rest, or did not reach the expected state, within the allowed
-    time.
-    """
+    """The world did not come to rest, or did not reach the expected state, in the given time."""
 
 
 class World:
@@ -153,10 +151,10 @@ class World:
         return self.cluster.create(NAMESPACE, manifest)
 
     def apply(self, manifest: Object) -> Object:
-        """Creates the object, or changes it as client-side `kubectl apply` does; returns it as
-        stored.
+        """Creates an object, or changes it as client-side `kubectl apply` does.
 
-        A namespaced manifest without a namespace means the namespace `default`.
+        Returns the object as stored. If a manifest of a namespaced kind has no namespace, the
+        namespace is `default`.
         """
         manifest = _copy(manifest)
         kind = self.kinds.of(manifest)
@@ -177,11 +175,10 @@ class World:
         return self.cluster.update(found, merge_patch(live, _copy(patch)))
 
     def patch_resize(self, namespace: str, name: str, patch: Object) -> Object:
-        """Applies a strategic merge patch to a pod's subresource `resize` and returns the pod as
-        stored.
+        """Applies a strategic merge patch to the subresource `resize` of a pod.
 
-        Raises ApiError if the API server refuses the patch, or if the uid or resourceVersion in the
-        patch's metadata is not the pod's.
+        Returns the pod as stored. Raises ApiError if the API server refuses the patch. It is also
+        raised if the uid or resourceVersion in the patch is not that of the pod.
         """
         pod = _copy(self.get("Pod", name, namespace))
         pod = with_meta(pod, **patch["metadata"])
@@ -199,8 +196,8 @@ class World:
 
         Args:
             name: the name of the pod.
-            resources: a JSON merge patch for the `resources` of each container.
-            container: the container to change; empty for all containers.
+            resources: a JSON merge patch for the field `resources` of each container.
+            container: the name of the container to change; empty for all containers.
             namespace: the namespace of the pod.
         """
         pod = _copy(self.get("Pod", name, namespace))
@@ -220,7 +217,8 @@ class World:
     ) -> None:
         """Deletes an object as `kubectl delete --wait=false` does.
 
-        `grace_seconds` is the grace period of a pod; None means that of the pod's spec.
+        `propagation` says what happens to the objects that the object owns. `grace_seconds` is the
+        grace period of a pod; None means the grace period in the pod's spec.
         """
         self.cluster.delete(
             self.kinds.find(kind),
@@ -256,9 +254,7 @@ class World:
     # The passing of time.
 
     def run(self, seconds: float) -> None:
-        """Lets the given number of simulated seconds pass, and runs all timers that are due in
-        them.
-        """
+        """Lets simulated seconds pass, and runs all timers that are due in this time."""
         end = self.clock.now + seconds
         while self.clock.step(end):
             pass
@@ -267,8 +263,7 @@ class World:
     def run_until(self, predicate: Callable[[], bool], max_seconds: float = 600.0) -> None:
         """Lets simulated time pass until `predicate` returns True.
 
-        Raises UnsettledError if that does not happen within `max_seconds`, or if nothing is left to
-        happen.
+        Raises UnsettledError if that does not happen within `max_seconds`, or if no timer is left.
         """
         end = self.clock.now + max_seconds
         while not predicate():
@@ -281,8 +276,8 @@ class World:
         """Lets simulated time pass until nothing more is going to change.
 
         The world is at rest if only background timers are left, such as resyncs, or if no object
-        changed for `quiet` seconds. Raises UnsettledError if the world still changes after
-        `max_seconds`, or if a sync failed and `allow_errors` is False.
+        has changed for `quiet` seconds. Raises UnsettledError if the world still changes after
+        `max_seconds`. It is also raised if a sync has failed and `allow_errors` is False.
         """
         end = self.clock.now + max_seconds
         self._last_change = self.clock.now
@@ -297,8 +292,8 @@ class World:
         self._last_change = self.clock.now
 
     def dump(self) -> str:
-        """Returns a text with all objects, the outcomes of syncs and the last writes, for a failed
-        test.
+        """Returns a text about a failed test: all objects, the results of syncs and the last
+        writes.
         """
         lines = [f"time {self.clock.now:.2f} s"]
         for kind, obj in self.cluster.contents():

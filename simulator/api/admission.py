@@ -113,11 +113,10 @@ class Admission:
         """True if the API server completes the pod-level resources, as since Kubernetes 1.37."""
 
     def pod_create(self, pod: Object) -> Object:
-        """Returns a new pod as the API server stores the pod: with defaults, volumes, tolerations
-        and status.
+        """Returns a new pod as the API server stores it.
 
         The pod gets the default values of its spec, the token volume of its ServiceAccount, the
-        default tolerations and the changes of the policies. Its status has the phase Pending and
+        default tolerations, and the changes of the policies. Its status has the phase Pending and
         the QoS class.
         """
         given = pod.get("spec") or {}
@@ -132,9 +131,7 @@ class Admission:
         return {**pod, "status": {"phase": "Pending", "qosClass": qos_class(pod["spec"])}}
 
     def pod_update(self, pod: Object) -> Object:
-        """Returns an updated pod with its defaults filled in and with the changes of the
-        policies.
-        """
+        """Returns an updated pod with defaults and with the changes of the policies."""
         spec = stored_spec(pod.get("spec") or {})
         return self._apply_policies("UPDATE", {**pod, "spec": _with_tolerations(spec)})
 
@@ -142,11 +139,11 @@ class Admission:
         """Returns a new claim as the API server stores it: with defaults, StorageClass and
         finalizer.
 
-        `classes` are all StorageClasses of the cluster. A claim that names no class gets the
-        default class, if there is one.
+        `classes` are all StorageClasses of the cluster. If the claim names no StorageClass, it gets
+        the default StorageClass, if there is one.
         """
         spec = stored_claim(claim.get("spec") or {})
-        # An empty class name, or the old annotation, asks for no default class.
+        # A claim with an empty class name, or with the old annotation, gets no default class.
         if "storageClassName" not in spec and OLD_CLASS_ANNOTATION not in annotations_of(claim):
             default_annotations = {
                 name_of(each): annotations_of(each).get(DEFAULT_CLASS) for each in classes
@@ -162,15 +159,13 @@ class Admission:
         )
 
     def claim_update(self, claim: Object) -> Object:
-        """Returns an updated claim with its defaults filled in and with the changes of the
-        policies.
-        """
+        """Returns an updated claim with defaults and with the changes of the policies."""
         spec = stored_claim(claim.get("spec") or {})
         return self._apply_policies("UPDATE", {**claim, "spec": spec})
 
     def service_create(self, service: Object) -> Object:
-        """Returns a new Service as the API server stores the Service: with defaults, cluster IP and
-        node ports.
+        """Returns a new Service as the API server stores it: with defaults, cluster IP and node
+        ports.
         """
         spec = default_service_spec(service.get("spec") or {}, self._rng)
         return self._apply_policies(
@@ -178,11 +173,10 @@ class Admission:
         )
 
     def service_update(self, new: Object, old: Object) -> Object:
-        """Returns an updated Service with its defaults filled in and with the changes of the
-        policies.
+        """Returns an updated Service with defaults and with the changes of the policies.
 
-        The Service keeps the cluster IP of `old`, the stored Service, if the update omits the
-        cluster IP.
+        If the update has no cluster IP, the Service keeps the cluster IP of `old`, the stored
+        Service.
         """
         given = new.get("spec") or {}
         # The API server fills in the old address if an update omits it (patchAllocatedValues in
@@ -192,19 +186,21 @@ class Admission:
         return self._apply_policies("UPDATE", {**new, "spec": spec})
 
     def revision_create(self, revision: Object) -> Object:
-        """Returns a new ControllerRevision as the API server stores the ControllerRevision.
+        """Returns a new ControllerRevision as the API server stores it.
 
-        The revision number is 0 if the object does not have one.
+        The revision number is 0 if `revision` has none.
         """
         return self._apply_policies("CREATE", {"revision": 0, **revision})
 
     @staticmethod
     def check_claim_resize(new: Object, old: Object, classes: Iterable[Object]) -> None:
-        """Raises ForbiddenError if a claim grows and its StorageClass does not allow expansion.
+        """Raises ForbiddenError if a claim grows and may not grow.
+
+        A claim may grow if it is bound and its StorageClass allows expansion.
 
         Args:
-            new: the claim as the update would store the claim.
-            old: the stored claim. An unbound claim may not grow either.
+            new: the claim as the update would store it.
+            old: the stored claim.
             classes: all StorageClasses of the cluster.
 
         Source: plugin/pkg/admission/storage/persistentvolume/resize (PersistentVolumeClaimResize).
@@ -238,8 +234,8 @@ _POD_WITHOUT_SPEC = re.compile(
 def lean_pods(operation: Operation, obj: Object) -> Object:
     """Changes pods of a TApp as metacontroller/components/admission-policies/lean-pods.yaml does.
 
-    The policy removes the pod's spec from Metacontroller's last-applied annotation. At a create it
-    also empties `managedFields`. Other objects are returned unchanged.
+    The policy removes the pod's spec from Metacontroller's last-applied annotation. When a pod is
+    created, the policy also empties `managedFields`. Other objects are returned unchanged.
     """
     owned = any(owner["kind"] == "TApp" for owner in owners_of(obj))
     text = annotations_of(obj).get(LAST_APPLIED, "")

@@ -1,12 +1,13 @@
-"""Metacontroller's dynamic apply: a three-way merge that guesses which lists are maps.
+"""Metacontroller's dynamic apply: a three-way merge that guesses which lists to merge by key.
 
-`apply_update` is the entry point. Rules (Metacontroller 4.17.2, pkg/dynamic/apply/apply.go):
+`apply_update` is the entry point. It merges three objects: the observed one, the last applied one,
+and the desired one. The rules are (Metacontroller 4.17.2, pkg/dynamic/apply/apply.go):
 
-* Keys of the last applied object that are not desired are removed; desired keys are merged; all
+* Keys of the last applied object that are not desired are removed, and desired keys are merged. All
   other keys stay.
 * A list is merged item by item if all items of the observed, last applied and desired lists are
   objects that share a merge key (`tapp/kube/project.py`). Any other list is replaced.
-* Items with equal keys collapse: the last item replaces the others.
+* If several items have the same key, the last item replaces the others.
 * A value of the wrong type, and null, count as empty.
 
 No argument is changed, and unchanged parts of the result are shared with the observed object.
@@ -33,13 +34,11 @@ _MISSING = object()
 
 
 class ApplyError(Exception):
-    """Metacontroller cannot update an object, because its last-applied annotation is not a JSON
-    object.
-    """
+    """An object cannot be updated, because its last-applied annotation is not a JSON object."""
 
 
 def canonical_json(value: Json) -> str:
-    """Encodes a value like Go's json.Marshal: sorted keys, and <, >, & as escape sequences."""
+    """Encodes a value as Go's json.Marshal does: keys are sorted, and <, > and & are escaped."""
     text = _encoder.encode(value).decode()
     return _HTML.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
 
@@ -106,19 +105,18 @@ def _merge_list(observed: list[Json], last: list[Json], desired: list[Json] | No
 
 
 def merge(observed: Object, last_applied: Object | None, desired: Object) -> Object:
-    """Returns the observed object with the changes that lead from the last applied to the desired
-    object.
+    """Returns the observed object with the changes from the last applied to the desired object.
 
-    `last_applied` is the object that the hook returned at the last write; None counts as empty.
+    `last_applied` is the object that the hook returned when Metacontroller last wrote the object;
+    None counts as empty.
     """
     return _merge_map(observed, last_applied or {}, desired)
 
 
 def last_applied(obj: Object) -> Object | None:
-    """Returns the object in the last-applied annotation, or None if the annotation is missing or
-    null.
+    """Returns the object in the last-applied annotation; None if it is missing or null.
 
-    Raises ApplyError if the annotation is not a JSON object or null.
+    Raises ApplyError if the annotation is neither a JSON object nor null.
     """
     text = annotations_of(obj).get(LAST_APPLIED)
     if not text:
@@ -133,10 +131,10 @@ def last_applied(obj: Object) -> Object | None:
 
 
 def without_last_applied(desired: Object) -> Object:
-    """Returns the object that a hook desires, without the last-applied annotation.
+    """Returns the desired object of a hook, without the last-applied annotation.
 
-    A hook that copies observed objects may have copied this annotation, too. Metacontroller writes
-    its own.
+    A hook that copies observed objects may also copy this annotation. Metacontroller then replaces
+    it.
     """
     annotations = meta(desired).get("annotations")
     if not annotations or LAST_APPLIED not in annotations:
@@ -146,10 +144,10 @@ def without_last_applied(desired: Object) -> Object:
 
 
 def with_last_applied(obj: Object, applied: Object) -> Object:
-    """Returns the object with `applied` recorded in its last-applied annotation.
+    """Returns an object with `applied` stored in its last-applied annotation.
 
-    `applied` is the object that the hook returned. The next update compares the hook's new object
-    with this record.
+    `applied` is the object that the hook has returned. The next update compares the hook's new
+    object with it.
     """
     text = canonical_json(applied)
     annotations = annotations_of(obj)
@@ -159,10 +157,10 @@ def with_last_applied(obj: Object, applied: Object) -> Object:
 
 
 def apply_update(observed: Object, desired: Object) -> Object:
-    """Returns the observed object as Metacontroller writes it to reach the desired object.
+    """Returns the object that Metacontroller writes to change the observed to the desired object.
 
-    The status and the metadata that only the API server sets stay as observed. The desired object
-    is recorded in the last-applied annotation. Raises ApplyError if that annotation is malformed.
+    The status, and metadata that only the API server sets, stay as observed. The desired object is
+    stored in the last-applied annotation. Raises ApplyError if the present annotation is malformed.
     """
     last = last_applied(observed)
     desired = without_last_applied(desired)

@@ -92,15 +92,14 @@ class Cluster:
         self._generated = count(1)
 
     def subscribe(self, listener: Callable[[Event], None]) -> None:
-        """Registers a function that is called with every committed change, in the order of the
-        changes.
-        """
+        """Registers a function that is called with every committed change, in order."""
         self._listeners.append(listener)
 
     def detached_copy(self) -> "Cluster":
-        """Returns a copy of the cluster without listeners, for dry runs.
+        """Returns a copy of the cluster for dry runs.
 
-        Writes to the copy do not change this cluster, and no controller reacts to the writes.
+        Writes to the copy do not change this cluster, and no controller reacts to them, because the
+        copy has no listeners.
         """
         found = copy(self)
         found._objects = {kind: dict(objects) for kind, objects in self._objects.items()}
@@ -127,9 +126,7 @@ class Cluster:
         return [obj for key, obj in sorted(objects.items()) if namespace in (None, key[0])]
 
     def find_by_uid(self, uid: str) -> tuple[Kind, Object] | None:
-        """Returns the kind and the object with this uid, or None if no existing object has this
-        uid.
-        """
+        """Returns the kind and the object with this uid; None if no existing object has the uid."""
         if uid not in self._locations:
             return None
         kind, key = self._locations[uid]
@@ -240,11 +237,10 @@ class Cluster:
         return self._replace(POD, old, new)
 
     def update_status(self, kind: Kind, obj: Object) -> Object:
-        """Replaces the status of an object (PUT of the subresource `status`), and returns it as
-        stored.
+        """Replaces the status of an object (PUT of the subresource `status`).
 
-        Only for pods, the metadata is replaced, too. Raises ConflictError if the stored object has
-        another resourceVersion than `obj`.
+        Returns the object as stored. For pods, the metadata is replaced, too. Raises ConflictError
+        if the stored object has another resourceVersion than `obj`.
         """
         old = self._get_for_update(kind, obj)
         if not kind.has_status:
@@ -263,11 +259,15 @@ class Cluster:
         return self._replace(kind, old, new)
 
     def edit(self, kind: Kind, obj: Object, change: Callable[[Object], Object]) -> Object:
-        """Writes the object that `change` returns for the stored object, without admission and
-        validation.
+        """Replaces a stored object by the object that `change` returns for it.
 
-        The scheduler, the kubelets and the controllers of the simulator write this way. `obj` only
-        tells the namespace and the name. Returns the object as stored.
+        Neither admission nor validation runs. The scheduler, the kubelets and the controllers of
+        the simulator write this way. Returns the object as stored.
+
+        Args:
+            kind: the kind of the object.
+            obj: any state of the object, which tells its namespace and name.
+            change: returns the new object for the stored object.
         """
         old = self.get(kind, *key_of(obj))
         return self._replace(kind, old, change(old))

@@ -49,7 +49,8 @@ def _without_owners(uids: set[str]) -> Callable[[Object], Object]:
 
 
 class GarbageCollector:
-    """Deletes the dependents of deleted owners, `_REACTION_SECONDS` after the owner's event.
+    """Deletes objects whose owners are deleted, `_REACTION_SECONDS` after the event about the
+    owner.
 
     Foreground deletion and orphaning are modeled, too.
     """
@@ -154,14 +155,15 @@ class GarbageCollector:
 
 
 class ClaimController:
-    """Binds claims, expands their volumes, and protects claims that scheduled pods use from
-    removal.
+    """Binds claims, expands their volumes, and prevents the removal of claims in use.
+
+    A claim is in use if a scheduled pod mounts it.
 
     Attributes:
         bind_seconds: seconds from the creation of a claim until it is bound.
-        largest_volume: the size of the largest volume that the storage driver can provide, or None
-            without a limit. A claim that requests more keeps its volume and gets the resize status
-            ControllerResizeInfeasible.
+        largest_volume: the size of the largest volume that the storage driver can provide; None if
+            there is no limit. A claim that requests more keeps its volume and gets the resize
+            status ControllerResizeInfeasible.
     """
 
     def __init__(self, cluster: Cluster, clock: Clock) -> None:

@@ -10,9 +10,7 @@ CONTAINER_LISTS = ("initContainers", "containers")
 
 
 def containers_of(spec: Object) -> Iterator[tuple[str, int, Object]]:
-    """Yields (list name, index, container) for all init containers and containers of a pod's
-    spec.
-    """
+    """Yields (list name, index, container) for all containers and init containers of a pod spec."""
     for field in CONTAINER_LISTS:
         for index, container in enumerate(spec.get(field) or []):
             yield field, index, container

@@ -1,4 +1,4 @@
-"""The rules of a deletion: its grace period, and the finalizers of its propagation.
+"""The rules of a deletion: the grace period, and the finalizers for a propagation policy.
 
 Source: apiserver's registry/rest/delete.go and registry/generic/registry/store.go.
 """
@@ -13,10 +13,11 @@ FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
 
 
 def grace_seconds(kind: Kind, obj: Object, requested: int | None) -> int:
-    """Returns the seconds that the kubelet gives the containers of an object that is being deleted.
+    """Returns the grace period of an object that is being deleted, in seconds.
 
     The result is 0 for objects other than pods, and for pods that have no node or have ended.
-    `requested` is the grace period in the delete request; None means that of the pod.
+    `requested` is the grace period in the delete request; None means the grace period in the pod's
+    spec.
     """
     if kind is not POD or not obj["spec"].get("nodeName"):
         return 0
@@ -30,10 +31,10 @@ def grace_seconds(kind: Kind, obj: Object, requested: int | None) -> int:
 
 
 def with_propagation(finalizers: list[str], propagation: Propagation | None) -> list[str]:
-    """Returns the finalizers that an object has after a delete with a propagation policy.
+    """Returns the finalizers that an object has after a delete request.
 
-    Foreground and Orphan each add their finalizer, Background adds none. If `propagation` is None,
-    the finalizers stay as they are.
+    The propagation policies Foreground and Orphan each add their finalizer, and Background adds
+    none. If `propagation` is None, the finalizers stay as they are.
     """
     if propagation is None:
         return finalizers

@@ -15,9 +15,7 @@ Propagation = Literal["Background", "Foreground", "Orphan"]
 
 
 class ApiError(Exception):
-    """A request that the API server refused; `code` and `reason` are those of the Status
-    response.
-    """
+    """A request that the API server refused; `code` and `reason` are from its Status response."""
 
     code = 500
     reason = "InternalError"
@@ -45,8 +43,9 @@ class ConflictError(ApiError):
 
 
 class InvalidError(ApiError):
-    """422: the object is invalid; `path` is the first invalid field, or empty if no field is
-    known.
+    """422: the object is invalid.
+
+    `path` is the path of the first invalid field; empty if no field is known.
     """
 
     code = 422
@@ -114,8 +113,9 @@ class Store(Protocol):
         """Returns the object, or raises NotFoundError if the object does not exist."""
 
     def create(self, kind: Kind, obj: Object) -> Object:
-        """Creates the object and returns it as stored; raises AlreadyExistsError if the name is
-        taken.
+        """Creates an object and returns it as stored.
+
+        Raises AlreadyExistsError if an object of this name exists.
         """
 
     def update(self, kind: Kind, obj: Object) -> Object:
@@ -133,6 +133,7 @@ class Store(Protocol):
     def delete(
         self, kind: Kind, namespace: str, name: str, options: DeleteOptions = DEFAULT
     ) -> None:
-        """Deletes the object; raises ConflictError if `options.uid` is set and is not the object's
-        uid.
+        """Deletes an object.
+
+        Raises ConflictError if `options.uid` is set and is not the uid of the object.
         """

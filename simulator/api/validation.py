@@ -2,8 +2,9 @@
 
 Each `check_...` function raises InvalidError (422) with the path of the first invalid field.
 Sources: Kubernetes v1.37.2, pkg/apis/core/validation, and apimachinery's ObjectMeta validation.
-Pods are validated partly. Of the fields that may change in a running pod, images and tolerations
-are modeled; changes of deadlines and scheduling gates are refused like all other changes.
+Only parts of pods are validated. A real API server accepts changes of images, tolerations,
+deadlines and scheduling gates of a running pod. Here, only changes of images and tolerations are
+accepted.
 """
 
 from simulator.api.defaults import CONTAINER_LISTS, containers_of
@@ -54,8 +55,8 @@ def invalid(obj: Object, path: str, reason: str, error_path: str = "") -> Invali
         obj: the refused object.
         path: the path of the field that the message names.
         reason: the reason in the message.
-        error_path: the value of `InvalidError.path` if the message names another field than the
-            changed one; empty if both are the same.
+        error_path: the value of `InvalidError.path`, if it differs from `path`; empty if it is the
+            same.
     """
     message = f'{obj["kind"]} "{name_of(obj)}" is invalid: {path}: {reason}'
     return InvalidError(message, error_path or path)
@@ -100,10 +101,12 @@ def _check_owners(obj: Object) -> None:
 
 
 def check_metadata_update(new: Object, old: Object) -> None:
-    """Raises InvalidError if metadata are malformed, or if an object in deletion gets a new
+    """Raises InvalidError if metadata is malformed, or if an object in deletion gets a new
     finalizer.
 
-    `old` is the stored object, `new` the object as the update would store it.
+    Args:
+        new: the object as the update would store it.
+        old: the stored object.
     """
     check_metadata(new)
     if is_terminating(old):
@@ -183,11 +186,11 @@ def _check_image(pod: Object, path: str, container: Object) -> None:
 
 
 def check_amounts(pod: Object, path: str, container: Object) -> None:
-    """Raises InvalidError if a container's resources are not quantities, or a request exceeds its
+    """Raises InvalidError if a resource of a container is no quantity, or a request exceeds its
     limit.
 
-    `path` is the path of the container in the pod. A real API server already fails to decode an
-    invalid quantity, with code 400.
+    `path` is the path of the container in the pod. A real API server cannot decode an invalid
+    quantity, and already refuses it with code 400.
     """
     resources = container.get("resources") or {}
     for kind in ("limits", "requests"):
@@ -204,7 +207,9 @@ def check_amounts(pod: Object, path: str, container: Object) -> None:
 def check_pod_update(new: Object, old: Object) -> None:
     """Raises InvalidError if an update of a pod changes an immutable field.
 
-    `old` is the stored pod, `new` the pod as the update would store it.
+    Args:
+        new: the pod as the update would store it.
+        old: the stored pod.
     """
     check_metadata_update(new, old)
     _check_fixed_annotations(new, old)
@@ -252,10 +257,10 @@ def _check_tolerations(new: Object, old: Object) -> None:
 
 
 def _with_permitted_changes(new: Object, old_pod: Object) -> Object:
-    """Returns the new spec with the images and tolerations of the old pod.
+    """Returns the new spec of a pod with the images and tolerations of the old pod.
 
-    An update may change these two fields. So any remaining difference between the result and the
-    old spec is a change that the API server refuses.
+    An update may change images and tolerations. So each remaining difference between the result and
+    the old spec is a change that the API server refuses.
     """
     spec, before = dict(new["spec"]), old_pod["spec"]
     for field in CONTAINER_LISTS:
@@ -278,7 +283,9 @@ def storage_of(claim: Object) -> str:
 def check_service_update(new: Object, old: Object) -> None:
     """Raises InvalidError if an update changes the cluster IP of a Service.
 
-    `old` is the stored Service, `new` the Service as the update would store it.
+    Args:
+        new: the Service as the update would store it.
+        old: the stored Service.
     """
     before = old["spec"].get("clusterIP")
     if before is not None and new["spec"].get("clusterIP") != before:
@@ -288,9 +295,9 @@ def check_service_update(new: Object, old: Object) -> None:
 def check_claim_update(new: Object, old: Object) -> None:
     """Raises InvalidError if an update changes an immutable field of a claim's spec.
 
-    Permitted are changes of the volume name, of the attributes class and, for a bound claim, of the
-    storage request. The request may shrink as long as it stays above the volume's capacity, so that
-    users can recover from a failed expansion. Source: ValidatePersistentVolumeClaimUpdate.
+    The volume name, the attributes class and, for a bound claim, the storage request may change.
+    The request may become smaller as long as it stays above the capacity of the volume. So users
+    can recover from a failed expansion. Source: ValidatePersistentVolumeClaimUpdate.
     """
     check_metadata_update(new, old)
     before, after = dict(old["spec"]), dict(new.get("spec") or {})

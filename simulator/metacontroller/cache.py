@@ -1,9 +1,9 @@
 """Metacontroller's informer caches, which may lag behind the API server.
 
 Each kind has its own watch. A watch delivers the events of its kind in order, possibly late, and
-independently of other kinds. So the cached objects of a kind are always a true past state of that
-kind, but two kinds may be cached as of different times. `Cache.feed` takes the events,
-`Cache.entries` and `Cache.owned_by` answer the controllers. Source: client-go's informers.
+independently of other kinds. So the cached objects of one kind are always a true past state of this
+kind, but the caches of two kinds may show different times. `Cache.feed` takes the events, and
+controllers read with `Cache.entries` and `Cache.owned_by`. Source: client-go's informers.
 """
 
 from collections import deque
@@ -22,7 +22,7 @@ _encoder = msgspec.json.Encoder(order="sorted")
 
 @dataclass(slots=True, eq=False)
 class Entry:
-    """One cached object, with its JSON and its key, each of which is computed only once."""
+    """One cached object, with its JSON and its key, which are computed at most once."""
 
     obj: Object
     _json: bytes | None = None
@@ -31,7 +31,7 @@ class Entry:
 
     @property
     def key(self) -> str:
-        """The key of the object in hook requests: `namespace/name`, or the name if it has no
+        """The key of the object in hook requests: `NAMESPACE/NAME`, or the name if it has no
         namespace.
         """
         if self._key is None:
@@ -72,7 +72,7 @@ class Cache:
         self._handlers: list[Handler] = []
 
     def on_change(self, handler: Handler) -> None:
-        """Registers a handler that is called with (kind, old entry, new entry) at every change of a
+        """Registers a handler that is called with (kind, old entry, new entry) at each change of a
         cache.
 
         The old entry is None for a new object, and the new entry is None for a removed object.
@@ -95,7 +95,7 @@ class Cache:
             self._clock.after(lag, lambda: self._deliver(event.kind))
 
     def pause(self, kind: Kind) -> None:
-        """Stops the delivery of a kind's events, so that its cache stays as it is until
+        """Stops the delivery of a kind's events, so that its cache does not change until
         `resume`.
         """
         self._informer(kind).paused = True
@@ -110,7 +110,7 @@ class Cache:
     def advance(self, kind: Kind, events: int = 1) -> None:
         """Delivers the oldest waiting events of a paused kind, which stays paused.
 
-        `events` is the number of events to deliver; if fewer are waiting, all of them are
+        `events` is the number of events to deliver. If fewer events wait, all of them are
         delivered.
         """
         informer = self._informer(kind)

@@ -39,7 +39,7 @@ Observed = Mapping[Kind, Mapping[str, Entry]]
 class Children:
     """Writes the children of one parent during one sync.
 
-    `methods` holds the method of the update strategy of each kind of children: OnDelete, InPlace or
+    `methods` maps each kind of children to the method of its update strategy: OnDelete, InPlace or
     Recreate.
     """
 
@@ -53,11 +53,11 @@ class Children:
 
         Args:
             parent: the parent that becomes the owner of created children.
-            observed: the existing children by kind and key.
+            observed: kind -> key -> existing child.
             wanted: the children that the hook has returned.
 
-        Returns the messages of the errors that occurred; the other children have been written all
-        the same.
+        Returns the messages of the errors. An error of one child does not prevent writes of the
+        others.
         """
         errors: list[str] = []
         desired: dict[Kind, dict[str, DesiredChild]] = {}
@@ -90,7 +90,7 @@ class Children:
             self._store.delete(kind, *key_of(obj), DeleteOptions(uid_of(obj), "Background"))
 
     def _apply(self, kind: Kind, parent: Object, entry: Entry | None, child: DesiredChild) -> None:
-        # The hook's object and the cached object are the same as at an earlier sync that wrote
+        # The hook's object and the cached object are the same as in an earlier sync that wrote
         # nothing, so the merge is skipped.
         if entry is not None and entry.applied == child.raw:
             return

@@ -46,15 +46,15 @@ def atomic_update(
     *,
     status: bool = False,
 ) -> Object:
-    """Reads the live object, changes and writes it, and repeats that after a conflict, up to 5
-    times.
+    """Reads the live object, changes it and writes it; repeats this up to five times after a
+    conflict.
 
     Args:
         store: the API server.
         kind: the kind of the object.
         obj: an older state of the object, which tells the namespace, name and uid.
-        change: returns the object to write for the live object; if it returns its argument, nothing
-            is written.
+        change: returns the object to write for the live object. If it returns the live object
+            itself, nothing is written.
         status: True if only the status is written.
 
     Returns the written object, or the live object if nothing was written. Raises NotFoundError if

@@ -79,8 +79,10 @@ class Composite:
     def is_responsible_for(self, parent: Object) -> bool:
         """Returns True if the controller has to sync the parent.
 
-        That is so if its label selector matches the parent, or if the parent has its finalizer,
-        which the controller then has to remove.
+        That is so in two cases:
+
+        - The label selector of the controller matches the parent.
+        - The parent has the controller's finalizer, which the controller then has to remove.
         """
         return self.finalizer in finalizers_of(parent) or self.matches(parent)
 

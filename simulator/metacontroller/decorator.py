@@ -42,8 +42,9 @@ DecoratedKey = tuple[str, str, str, str]  # apiVersion, kind, namespace and name
 
 @dataclass(frozen=True, slots=True)
 class DecoratedResource:
-    """One resource type that a DecoratorController syncs; without `label_selector`, all its
-    objects.
+    """One resource type that a DecoratorController syncs.
+
+    If `label_selector` is None, all objects of this type are synced.
     """
 
     api_version: str
@@ -126,8 +127,12 @@ class Decorator(Loop[DecoratedKey]):
     def _on_change(self, kind: Kind, old: Entry | None, new: Entry | None) -> None:
         """Requests a sync of an object that has changed, if its new state matches the selector.
 
-        `old` is None for a new object, and `new` is None for a removed object. An object that has
-        lost its matching label is not synced again.
+        An object that has lost its matching label is not synced again.
+
+        Args:
+            kind: the kind of the object.
+            old: the old state; None for a new object.
+            new: the new state; None for a removed object.
         """
         resource, entry = self._resources.get((kind.api_version, kind.plural)), new or old
         if resource is None or entry is None:
@@ -164,10 +169,13 @@ class Decorator(Loop[DecoratedKey]):
     ) -> None:
         """Writes the hook's status, and then its labels and annotations, into the object.
 
-        The status is written by a PUT of its own, before the PUT of the object. Nothing is written
-        if nothing changes. If the status changes, both are sent, even if labels and annotations
-        stay the same. A 404 or 409 ends the sync without an error, because
-        the change that caused it brings the next sync.
+        - If the status changes, a PUT of the status is sent, and then a PUT of the object, even if
+          labels and annotations stay the same.
+        - If only labels or annotations change, only the PUT of the object is sent.
+        - If nothing changes, nothing is sent.
+
+        A 404 or 409 ends the sync without an error, because the change that caused it brings the
+        next sync.
 
         Args:
             key: the key of the object in the queue, for the next sync that the hook asks for.

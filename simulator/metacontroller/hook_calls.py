@@ -17,11 +17,11 @@ class HookCall:
     """One call of a hook, recorded for tests and for timelines.
 
     Attributes:
-        time: the simulated time of the call.
+        time: the simulated time of the call, in seconds.
         hook: `sync`, `finalize`, `customize`, or `decorate` (the sync hook of a
             DecoratorController).
         parent: namespace and name of the object about which the hook is called.
-        parts: the body of the request, in parts.
+        parts: the body of the request, in parts that are joined for sending.
         http_response: the response; None if none has arrived.
         error: the reason why the call failed; empty if it succeeded.
     """
@@ -47,7 +47,7 @@ class HookCall:
 
 
 class HookCaller:
-    """Sends requests to hooks, and first reports each call to a listener (`on_call`)."""
+    """Sends requests to hooks, and first reports each request to a listener (`on_call`)."""
 
     def __init__(
         self, clock: Clock, client: HookClient, on_call: Callable[[HookCall], None]
@@ -61,9 +61,9 @@ class HookCaller:
 
         Args:
             hook: the hook, with its URL and timeout.
-            name: the name of the hook in the record of the call, see `HookCall.hook`.
+            name: the name of the hook for `HookCall.hook`.
             parent: namespace and name of the object about which the hook is called.
-            parts: the body of the request, in parts.
+            parts: the body of the request, in parts that are joined for sending.
 
         Raises HookError if no response arrives, or if its status is not 200.
         """

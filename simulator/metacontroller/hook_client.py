@@ -38,7 +38,7 @@ Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 
 class WsgiHook:
-    """Calls a WSGI application in this process; of the URL only path and query matter."""
+    """Calls a WSGI application in this process. Of a URL, only path and query are used."""
 
     def __init__(self, application: Wsgi) -> None:
         self._application = application

@@ -1,9 +1,9 @@
 """The loop around the syncs of a controller: queue, retries with back-off, resync, restart.
 
 `Loop` is the base class of the composite and the decorator controller. Each key in its `WorkQueue`
-stands for one object. A sync has two phases: `_decide` reads, calls the hook, and returns a
-function that writes. `hook_seconds` may pass in between. Source: processNextWorkItem in
-Metacontroller 4.17.2, pkg/controller/composite/controller.go and
+stands for one object. A sync has two phases. `_decide` reads, calls the hook, and returns a
+function that writes. After `hook_seconds` of simulated time, this function is called. Source:
+processNextWorkItem in Metacontroller 4.17.2, pkg/controller/composite/controller.go and
 pkg/controller/decorator/controller.go, which are alike.
 """
 
@@ -19,10 +19,11 @@ from simulator.objects.clock import Clock, Timer
 from simulator.objects.kinds import UnknownKindError
 
 FIRST_RETRY, LONGEST_RETRY = 0.005, 1000.0
-# The number of doublings from FIRST_RETRY after which the retry is certainly the longest one.
-# Without this limit the power overflows.
+# Most doublings of FIRST_RETRY. After so many doublings, the delay is certainly the longest one.
+# Without this limit, the power of two would overflow.
 MAX_DOUBLINGS = 32
-# Every sync takes some simulated time, so a hot loop moves the clock and is found.
+# Simulated seconds of every sync. So syncs that repeat without end move the clock, and a test that
+# waits for rest ends with an error.
 SYNC_SECONDS = 0.001
 
 K = TypeVar("K", bound=Hashable)
@@ -31,14 +32,14 @@ K = TypeVar("K", bound=Hashable)
 class WorkQueue(Generic[K]):
     """Schedules the syncs of objects: calls `process` with a key, but never twice at the same time.
 
-    If several delayed requests for a key exist, the earliest counts. A failed sync is retried after
-    5 ms, doubled with each failure up to 1,000 s; a success resets this delay. Source: client-go's
-    rate-limiting work queue.
+    If there are several delayed requests for a key, the earliest counts. A failed sync is retried
+    after 5 ms. This delay doubles with each further failure, up to 1,000 s, and a success resets
+    it. Source: client-go's rate-limiting work queue.
 
     Args:
         clock: the simulated time.
         process: starts the sync of a key. The end of the sync is reported with `done`.
-        delay: seconds between a request and the sync, so that several requests become one.
+        delay: seconds between a request and the sync, so that several requests become one sync.
     """
 
     def __init__(self, clock: Clock, process: Callable[[K], None], delay: float) -> None:
@@ -52,7 +53,9 @@ class WorkQueue(Generic[K]):
         self._failures: dict[K, int] = {}
 
     def add(self, key: K) -> None:
-        """Requests a sync of a key soon; several requests before the sync starts become one."""
+        """Requests a sync of a key soon. Several requests before the start of the sync become one
+        sync.
+        """
         if key in self._running:
             self._run_again.add(key)
         elif key not in self._ready:
@@ -78,9 +81,9 @@ class WorkQueue(Generic[K]):
         )
 
     def done(self, key: K, *, failed: bool = False) -> None:
-        """Takes note that the sync of a key has ended.
+        """Reports that the sync of a key has ended.
 
-        A failed sync is retried after its back-off. A key that was requested during the sync is
+        A failed sync is retried after its back-off. If the key was requested during the sync, it is
         synced again.
         """
         self._running.discard(key)
@@ -125,7 +128,7 @@ class Loop(ABC, Generic[K]):
     """The base class of controllers: syncs objects by their keys, one after the other.
 
     Attributes:
-        outcomes: the error of each object's last sync, by key; empty after a success.
+        outcomes: key -> error of the object's last sync; empty after a success.
         hook_seconds: simulated seconds between the reads and the writes of a sync.
         on_failure: called with key and error for each failed sync.
         queue: the queue of the keys that have to be synced.
@@ -142,8 +145,9 @@ class Loop(ABC, Generic[K]):
         self._schedule_resync(self._generation)
 
     def restart(self) -> None:
-        """Loses all state in memory and syncs every cached object, as a new process of the
-        controller does.
+        """Drops all state in memory and syncs every cached object.
+
+        A new process of the controller does the same.
         """
         self._generation += 1
         self.outcomes.clear()
@@ -161,7 +165,7 @@ class Loop(ABC, Generic[K]):
         """Runs the first phase of a sync: reads the object, calls the hook, and decodes the
         response.
 
-        Returns the second phase, a function that writes; None if the object needs no sync.
+        Returns a function for the second phase, which writes; None if the object needs no sync.
         """
 
     def _forget(self) -> None:

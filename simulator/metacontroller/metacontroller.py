@@ -62,10 +62,11 @@ class Finalizer:
         return self.name in finalizers_of(parent)
 
     def sync(self, parent: Object) -> Object:
-        """Adds the finalizer if the controller has a finalize hook, or else removes an old one.
+        """Adds the finalizer if the controller has a finalize hook, and removes it if there is no
+        hook.
 
-        Returns the parent as written, or unchanged if nothing was to do. A parent in deletion never
-        gets the finalizer.
+        Returns the parent as written; returns it unchanged if nothing had to be done. A parent in
+        deletion never gets the finalizer.
         """
         if self.is_on(parent) == self.enabled:
             return parent
@@ -74,17 +75,18 @@ class Finalizer:
         return self._edit(parent, add=self.enabled)
 
     def remove(self, parent: Object) -> Object:
-        """Removes the finalizer, so that the parent can be deleted; returns the parent as
-        written.
+        """Removes the finalizer from a parent, so that the parent can be deleted.
+
+        Returns the parent as written.
         """
         return self._edit(parent, add=False)
 
     def should_finalize(self, parent: Object) -> bool:
         """Returns True if Metacontroller still writes the children of a parent that is in deletion.
 
-        The caller has checked that the parent is in deletion. The result is False for foreground
-        deletion and orphaning, which leave the children to the garbage collector, and without the
-        finalizer.
+        The caller has checked that the parent is in deletion. The result is False if the parent
+        lacks the finalizer. It is also False for foreground deletion and orphaning, which leave the
+        children to the garbage collector.
         """
         present = finalizers_of(parent)
         if FOREGROUND in present or ORPHAN in present or not self.is_on(parent):
@@ -108,8 +110,9 @@ class ManageError(ClaimError):
 
 
 def _aggregate(errors: list[str]) -> str:
-    """Joins error messages as k8s.io/apimachinery/pkg/util/errors does; equal messages count
-    once.
+    """Joins error messages as k8s.io/apimachinery/pkg/util/errors does.
+
+    Equal messages are included only once.
     """
     known = list(dict.fromkeys(errors))
     return known[0] if len(known) == 1 else f"[{', '.join(known)}]"
@@ -152,7 +155,7 @@ class Metacontroller(Loop[Key]):
         self._related.forget()
 
     def _decide(self, key: Key) -> Writes | None:
-        """Runs a sync up to the hook's response; returns the function that writes.
+        """Runs a sync until the hook has responded; returns the function that then writes.
 
         Returns None if the controller is not responsible for the parent, or if the parent is gone.
         """

@@ -1,9 +1,9 @@
 """The hook protocol: builds request bodies and decodes responses.
 
-Requests are joined from the JSON that the cache keeps of each object, so that a sync does not
-encode a thousand children again. Only the metadata of desired children is decoded until a child has
-changed. Source: Metacontroller 4.17.2, pkg/controller/composite/api and pkg/hooks. In strict mode a
-response with unknown keys is refused. (Metacontroller also refuses duplicate keys; the simulator
+Request bodies are joined from the JSON that the cache has of each object, so a sync need not encode
+a thousand children again. Of a desired child, only the metadata is decoded until the child has
+changed. Source: Metacontroller 4.17.2, pkg/controller/composite/api and pkg/hooks. In strict mode,
+a response with unknown keys is refused. (Metacontroller also refuses duplicate keys; the simulator
 does not, because no JSON encoder writes them.)
 """
 
@@ -52,7 +52,7 @@ class _ChildHead(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class DesiredChild:
-    """One child in a hook's response, of which only the metadata are decoded.
+    """One child in a hook's response, of which only the metadata is decoded.
 
     `raw` is the JSON of the complete child, byte for byte as in the response.
     """
@@ -66,7 +66,7 @@ class DesiredChild:
 
     @property
     def key(self) -> str:
-        """The key of the child among the children of its kind: `namespace/name`, or the name."""
+        """The key of the child among children of its kind: `NAMESPACE/NAME`, or the name alone."""
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
     def decode(self) -> Object:
@@ -98,8 +98,8 @@ class SyncResponse:
 class Decoration:
     """A decoded response of a DecoratorController's sync hook.
 
-    Attributes:
-        labels, annotations: the entries to set in the object; the value None removes an entry.
+    Attributes: labels, annotations: the entries to set in the object; an entry with the value None
+    is removed.
         status: the new status of the object; None leaves the status as it is.
         resync_after: seconds until the next sync that the hook asks for; 0 for none.
     """
@@ -175,9 +175,10 @@ def decorate_request(controller: bytes, decorated: Entry) -> list[bytes]:
 
 
 def check_status(response: HttpResponse) -> None:
-    """Raises HookError unless the HTTP status of the response is 200.
+    """Raises HookError if the HTTP status of a response is not 200.
 
-    For 429 the error is a TooManyRequestsError with the seconds of the Retry-After header, or 0.
+    For 429, the error is a TooManyRequestsError with the seconds of the Retry-After header; 0 if
+    the response lacks the header.
     """
     if response.status == TOO_MANY_REQUESTS:
         after = response.headers.get("retry-after", "")
@@ -233,8 +234,8 @@ def _field(fields: Mapping[str, msgspec.Raw], name: str, shape: Json) -> Json:
 def _decode_child(raw: bytes, parent_namespace: str) -> DesiredChild:
     """Decodes the metadata of a desired child.
 
-    Children without a namespace get `parent_namespace`. The results are cached, because each sync
-    brings the same texts again.
+    A child without a namespace gets `parent_namespace`. Results are cached, because the responses
+    of later syncs contain the same texts again.
     """
     if raw == b"null":
         raise HookError("null in children: the real Metacontroller panics")

@@ -60,9 +60,7 @@ class Related:
         self._cached.clear()
 
     def objects(self, parent: Entry) -> dict[Kind, list[Entry]]:
-        """Returns the related objects of a parent by kind; an empty mapping without a customize
-        hook.
-        """
+        """Returns kind -> related objects of a parent; empty without a customize hook."""
         found: dict[Kind, dict[str, Entry]] = {}
         if self._hook is None:
             return {}
@@ -77,7 +75,7 @@ class Related:
     def concerns(self, parent: Entry, kind: Kind, obj: Object) -> bool:
         """Returns True if a rule of the parent selects the object `obj`.
 
-        If the hook fails, the result is False: the parent's own sync reports the failure.
+        Returns False if the hook fails, because the parent's own sync reports the failure.
         """
         try:
             rules = self.rules(parent)

@@ -1,8 +1,8 @@
 """Simulated time: a heap of timers, sorted by time and then by creation.
 
-`Clock.step` runs the next timer and moves the time to it. *Background* timers come again for ever
-(periodic resyncs, the back-off of an image that cannot be pulled). A world in which only background
-timers are left is at rest.
+`Clock.step` runs the next timer and moves the time to the timer's time. *Background* timers repeat
+without end (periodic resyncs, the back-off of an image that cannot be pulled). A world in which
+only background timers are left is at rest.
 """
 
 import heapq
@@ -16,10 +16,10 @@ EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 
 @dataclass(slots=True, order=True)
 class Timer:
-    """One function that the clock calls at the time `due`, unless the timer is canceled before.
+    """A function that the clock calls at the time `due`, unless the timer is canceled before.
 
-    `number` orders timers of the same time by their creation. After its run a timer counts as
-    canceled, too.
+    `number` orders timers of the same time by their creation. A timer that has run also counts as
+    canceled.
     """
 
     due: float
@@ -33,11 +33,11 @@ class Clock:
     """The simulated time in seconds since `EPOCH`, and the timers that run when it passes."""
 
     def __init__(self, tick: float = 0.0) -> None:
-        """Starts at 0 seconds, without timers.
+        """Starts the time at 0 seconds, without timers.
 
-        If `tick` is not 0, timers run only at multiples of `tick` seconds: each time is rounded up.
-        With a power of two as tick all times are exact floats, so a repeated scenario repeats
-        exactly.
+        If `tick` is not 0, timers run only at multiples of `tick` seconds, because each time is
+        rounded up. If `tick` is a power of two, all times are exact floats, so a repeated scenario
+        repeats exactly.
         """
         self.now = 0.0
         self._tick = tick
@@ -48,8 +48,7 @@ class Clock:
     def after(
         self, seconds: float, action: Callable[[], None], *, background: bool = False
     ) -> Timer:
-        """Schedules a function, which runs once, after the given seconds from now; returns its
-        timer.
+        """Schedules a function to run once, the given seconds from now; returns its timer.
 
         `background` is True if the world counts as being at rest while only such timers are left.
         """
@@ -63,17 +62,15 @@ class Clock:
         return timer
 
     def cancel(self, timer: Timer | None) -> None:
-        """Cancels a timer; does nothing for None and for a timer that has run or was canceled
-        before.
-        """
+        """Cancels a timer. Does nothing for None, and for a timer that has run or was canceled."""
         if timer is not None and not timer.cancelled:
             timer.cancelled = True
             self._foreground -= not timer.background
 
     def step(self, until: float = float("inf")) -> bool:
-        """Moves the time to the next timer that is due by `until`, and runs the timer.
+        """Moves the time to the next timer that is due by the time `until`, and runs the timer.
 
-        Returns False, and leaves the time unchanged, if no timer is due by then.
+        Returns False, and leaves the time unchanged, if there is no such timer.
         """
         while self._timers and self._timers[0].due <= until:
             timer = heapq.heappop(self._timers)
@@ -96,17 +93,17 @@ class Clock:
         return EPOCH.timestamp() + self.now
 
     def timestamp(self, seconds: float | None = None) -> str:
-        """Formats a time in seconds since `EPOCH` as the API server does, in whole seconds.
+        """Returns a time in the API server's format, in whole seconds.
 
-        None stands for the present time.
+        `seconds` is the time in seconds since `EPOCH`; None stands for the present time.
         """
         moment = EPOCH + timedelta(seconds=self.now if seconds is None else seconds)
         return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
     def parse_time(self, text: str | None) -> float | None:
-        """Parses a timestamp of the API and returns the seconds since `EPOCH`.
+        """Returns the time of a timestamp of the API, in seconds since `EPOCH`.
 
-        Returns None if the text is missing or no timestamp with a time zone.
+        Returns None if the text is missing or is not a timestamp with a time zone.
         """
         try:
             found = datetime.fromisoformat(text or "")

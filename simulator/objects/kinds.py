@@ -126,7 +126,8 @@ class Kinds:
     def of(self, obj: Object) -> Kind:
         """Returns the kind of an object.
 
-        An unknown kind is registered, or refused with UnknownKindError, by the rules of `named`.
+        An unknown kind outside the core group is registered as a custom kind. An unknown kind in
+        the core group raises UnknownKindError.
         """
         return self.named(obj["apiVersion"], obj["kind"])
 
@@ -144,8 +145,9 @@ class Kinds:
         return self.add(Kind(api_version, name, f"{name.lower()}s", custom=True))
 
     def by_plural(self, api_version: str, plural: str) -> Kind:
-        """Returns the kind with this apiVersion and this plural name, or raises
-        UnknownKindError.
+        """Returns the kind with this apiVersion and this plural name.
+
+        Raises UnknownKindError if the cluster has no such kind.
         """
         known = self._by_plural.get((api_version, plural))
         if known is None:

@@ -103,8 +103,9 @@ def with_meta(obj: Object, **changes: Json) -> Object:
 
 
 def deep_equal(left: Json, right: Json) -> bool:
-    """Returns True if two JSON values are equal for Go's reflect.DeepEqual: 1, 1.0 and true all
-    differ.
+    """Returns True if two JSON values are equal for Go's reflect.DeepEqual.
+
+    The values 1, 1.0 and true all differ from each other.
     """
     if left is right:
         return True
@@ -127,8 +128,8 @@ def deep_equal(left: Json, right: Json) -> bool:
 def changed_paths(old: Json, new: Json, path: str = "") -> Iterator[str]:
     """Yields the path of every value that differs between `old` and `new`.
 
-    A path looks like `spec.containers[0].image`. `path` is the beginning of all paths. Lists of
-    different lengths count as one value that differs.
+    A path looks like `spec.containers[0].image`. If two lists have different lengths, only the path
+    of the list is yielded. `path` is the path of both values; each yielded path begins with it.
     """
     if deep_equal(old, new):
         return
