@@ -1,14 +1,20 @@
 """`make release VERSION=0.1.0 IMAGE=registry.example.com/tapp-hooks`: writes `dist/`.
 
-Written are install.yaml, install-with-metacontroller.yaml, the JSON Schema of TApps
-(tapp.schema.json), the chart, the wheel with `kubectl tapp`, archives of the plugin that need no
-Python (plugin.py) with a manifest for krew, an SBOM of the image's requirements, and checksums.
+The directory then has these files:
 
-PAGE=https://github.com/OWNER/NAME is where the release is published; without it there is no
-manifest for krew, and the chart has no links. ARCHIVES=DIRECTORY has the plugin's archives of all
-platforms (`make plugin` on each); without it only the current platform's archive is built. Needs
-kubectl (or kustomize) and helm on PATH, and the network for Metacontroller's chart and manifests
-(metacontroller.py) and for PyPI.
+- install.yaml and install-with-metacontroller.yaml.
+- The JSON Schema of TApps (tapp.schema.json).
+- The chart, and the wheel with `kubectl tapp`.
+- Archives of the plugin that need no Python (plugin.py), and a manifest for krew.
+- An SBOM of the image's requirements, and checksums.
+
+PAGE=https://github.com/OWNER/NAME is the page on which the release is published. Without it, there
+is no manifest for krew, and the chart has no links. ARCHIVES=DIRECTORY names the directory with the
+plugin's archives of all platforms (`make plugin` on each). Without it, only the archive of the
+current platform is built.
+
+The command needs kubectl (or kustomize) and helm on PATH. It needs the network for Metacontroller's
+chart and manifests (metacontroller.py) and for PyPI.
 """
 
 from __future__ import annotations
@@ -34,9 +40,10 @@ WITH_METACONTROLLER = "install-with-metacontroller.yaml"
 
 
 def write_manifests(dist: Path, image: str) -> None:
-    """Writes install.yaml, and a second file that contains Metacontroller as well, into `dist`.
+    """Writes install.yaml and install-with-metacontroller.yaml into the directory `dist`.
 
-    `image` is the image of the service, with a tag or a digest.
+    The second file contains Metacontroller as well. `image` is the image of the service, with a tag
+    or a digest.
     """
     ours = composed((), image)
     write(dist / "install.yaml", ours)
@@ -44,7 +51,7 @@ def write_manifests(dist: Path, image: str) -> None:
 
 
 def write(file: Path, documents: list[Document]) -> None:
-    """Writes Kubernetes objects to one YAML file, each as a document."""
+    """Writes Kubernetes objects to one YAML file, each object as a YAML document."""
     text = yaml.dump_all(documents, Dumper=yaml.CSafeDumper, sort_keys=False, width=100)
     file.write_text(text, encoding="utf-8")
 
@@ -94,9 +101,10 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def image_with_tag(version: str, image: str) -> str:
-    """Returns the image with a tag or digest; the tag is the version if the image has neither.
+    """Returns an image with a tag or digest.
 
-    Raises ReleaseError if the version or the image is missing or invalid.
+    If the image has neither, `version` becomes its tag. Raises ReleaseError if the version or the
+    image is missing or invalid.
     """
     if not version or not image:
         raise ReleaseError(
@@ -128,9 +136,9 @@ def path_of(tool: str) -> str:
 
 
 def checked_page(home: str) -> str:
-    """Returns the URL of the project's page without a trailing slash; "" if the page is not known.
+    """Returns the URL of the project's page without a trailing slash; empty if `home` is empty.
 
-    Raises ReleaseError if `home` is no URL of a project.
+    Raises ReleaseError if `home` is not the URL of a project.
     """
     if home and not HOME.fullmatch(home):
         raise ReleaseError(
@@ -140,8 +148,7 @@ def checked_page(home: str) -> str:
 
 
 def write_chart(dist: Path, image: str, helm: str, home: str) -> None:
-    """Writes the packed Helm chart, which contains Metacontroller's chart, after `helm lint` has
-    passed.
+    """Writes the packed Helm chart, which contains Metacontroller's chart, if `helm lint` passes.
 
     Args:
         dist: the directory of the release.
@@ -178,9 +185,10 @@ def write_sbom(dist: Path) -> None:
 
 
 def run_step(what: str, *command: str | Path) -> None:
-    """Runs a command that builds a part of the release, which `what` names.
+    """Runs a command that builds a part of the release.
 
-    Raises ReleaseError with the last line of its error output if the command fails.
+    Raises ReleaseError, with the last line of the command's error output, if the command fails.
+    `what` names the part of the release.
     """
     done = metacontroller.run(*command)
     if done.returncode != 0:
@@ -188,8 +196,9 @@ def run_step(what: str, *command: str | Path) -> None:
 
 
 def write_checksums(dist: Path) -> None:
-    """Writes the file SHA256SUMS with the checksums of all files in `dist`, for `sha256sum
-    --check`.
+    """Writes the file SHA256SUMS with the checksums of all files in the directory `dist`.
+
+    Users check the files with `sha256sum --check`.
     """
     lines = [
         f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.name}\n"

@@ -1,4 +1,4 @@
-"""Copies the Helm chart charts/tapp for a release, with the version, the image and its origin."""
+"""Copies the Helm chart charts/tapp for a release, and sets its version, image and origin."""
 
 import shutil
 from pathlib import Path
@@ -7,7 +7,7 @@ import yaml
 
 from .kustomize import ROOT, Document, parts
 
-# The files in its files/ are links to kustomize's files; copying follows them
+# The files in `files/` of the chart are links to kustomize's files; copying follows the links
 CHART = ROOT / "charts" / "tapp"
 ICON = "docs/img/icon.svg"
 _IMAGE = """\
@@ -22,10 +22,13 @@ _IMAGE = """\
 
 
 def copy(directory: Path, version: str, image: str, home: str = "") -> None:
-    """Copies the Helm chart to a directory that does not exist yet, and sets version and image in
-    it.
+    """Copies the Helm chart to a new directory, and sets the version and the image in the copy.
 
-    `home` is the URL of the project's page; empty leaves out the fields that need it.
+    Args:
+        directory: the directory for the copy, which must not exist yet.
+        version: the version of the release.
+        image: the image of the service, with a tag or a digest.
+        home: the URL of the project's page; if it is empty, fields that need it are left out.
     """
     shutil.copytree(CHART, directory, ignore=shutil.ignore_patterns("charts", "Chart.lock"))
     described = directory / "Chart.yaml"
@@ -42,7 +45,7 @@ def copy(directory: Path, version: str, image: str, home: str = "") -> None:
 def _origin(version: str, home: str) -> Document:
     """Returns the fields of Chart.yaml that say where a published release comes from.
 
-    The result is empty if `home`, the URL of the project's page, is empty.
+    Returns no fields if `home`, the URL of the project's page, is empty.
     """
     if not home:
         return {}
@@ -55,9 +58,9 @@ def _origin(version: str, home: str) -> Document:
 
 
 def split(image: str) -> Document:
-    """Returns registry, repository, tag and digest of an image, for the value `image` of the chart.
+    """Returns registry, repository, tag and digest of an image, for the chart's value `image`.
 
-    A part that the image does not have is empty.
+    A part that the image lacks is empty.
     """
     named = parts(image)
     first, slash, rest = named["newName"].partition("/")

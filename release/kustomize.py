@@ -12,7 +12,7 @@ import yaml
 
 
 class ReleaseError(Exception):
-    """The release cannot be built. The message says why, and what the maintainer has to do."""
+    """The release cannot be built. The message says why, and what the maintainer can do."""
 
 
 Document = dict[str, Any]
@@ -28,12 +28,15 @@ metadata: {name: tapps.apps.tkestack.io}
 
 
 def components() -> list[str]:
-    """Returns the names of all components in metacontroller/, sorted; kustomize applies them so."""
+    """Returns the names of all components in metacontroller/, in the order in which they are
+    applied.
+    """
     return sorted(each.name for each in (INSTALL / "components").iterdir() if each.is_dir())
 
 
 def command() -> list[str]:
-    """Returns the words of the command that builds a kustomization: kubectl's, or else kustomize's.
+    """Returns the words of the command that builds a kustomization: `kubectl kustomize` or
+    kustomize.
 
     Raises ReleaseError if neither program is on PATH.
     """
@@ -50,7 +53,7 @@ def command() -> list[str]:
 def build(directory: Path) -> list[Document]:
     """Builds the kustomization in a directory, and returns its objects in kustomize's order.
 
-    Raises ReleaseError with kustomize's error if the kustomization cannot be built.
+    Raises ReleaseError, with the error message of kustomize, if the kustomization cannot be built.
     """
     done = subprocess.run(  # noqa: S603 - the maintainer's own tool, no shell
         [*command(), str(directory)],
@@ -68,13 +71,13 @@ def build(directory: Path) -> list[Document]:
 def composed(
     names: Iterable[str], image: str | None = None, *, stub: bool = False
 ) -> list[Document]:
-    """Returns the objects of the base with these components, as the kustomization of a user has
+    """Returns the objects of the base and of some components, as a user's kustomization combines
     them.
 
     Args:
         names: the names of the components.
         image: the image of the service, with a tag or a digest; None leaves the placeholder.
-        stub: True to replace the CRD by a small one without a schema, which builds faster.
+        stub: True if a small CRD without a schema replaces the CRD, because that builds faster.
             Components do not change the CRD.
     """
     deploy: Document = {
@@ -99,7 +102,7 @@ def composed(
 def parts(image: str) -> dict[str, str]:
     """Returns an image in the form of kustomize's `images:`: `newName`, with `newTag` or `digest`.
 
-    An image without a tag and a digest has only `newName`.
+    If the image has neither tag nor digest, the result has only `newName`.
     """
     name, at, digest = image.partition("@")
     if at:

@@ -86,8 +86,8 @@ def _cell(text: str) -> str:
 def commands(group: Any, path: str) -> Iterator[tuple[str, Any]]:
     """Yields the full name and the command of each command in a group.
 
-    `path` is the full name of the group. The commands of an inner group replace the group, and
-    hidden commands are left out.
+    Instead of an inner group, its commands are yielded. Hidden commands are left out. `path` is the
+    full name of the group.
     """
     for name, each in group.commands.items():
         if each.hidden:
@@ -104,8 +104,9 @@ def _usage(each: Any, name: str) -> str:
 
 
 def _options(each: Any, name: str) -> list[str]:
-    """Returns the lines of roff for the arguments and options of a command; `.TP` starts an
-    entry.
+    """Returns the lines of roff for the arguments and options of a command.
+
+    `.TP` starts the entry of each argument or option. `name` is the full name of the command.
     """
     records = _records(each, name)
     return [
@@ -116,8 +117,7 @@ def _options(each: Any, name: str) -> list[str]:
 
 
 def _records(each: Any, name: str) -> Iterator[tuple[str, str]]:
-    """Yields each argument and option of a command in the form that the user types, with its help
-    text.
+    """Yields each argument and option of a command as the user types it, and its help text.
 
     Options that all commands share are yielded only for the main command. `name` is the full name
     of the command.
@@ -140,9 +140,10 @@ _COMPLETION = ("install_completion", "show_completion")
 
 
 def _context(each: Any, name: str) -> Any:
-    """Returns the context of a call of a command, as click needs it to make help texts.
+    """Returns the click context of a call of a command, which click needs for help texts.
 
-    The context has the settings of the main command, such as the option `-h`.
+    The context has the settings of the main command, such as the option `-h`. `name` is the full
+    name of the command.
     """
     return each.context_class(each, info_name=name, **command().context_settings)
 

@@ -1,8 +1,10 @@
 """Fetches Metacontroller's manifests and chart for a release; the repository does not contain them.
 
-Both are downloaded from where Metacontroller publishes them. Without a network, a checkout of
-Metacontroller serves instead: METACONTROLLER_MANIFESTS is the path of its `manifests/production`,
-METACONTROLLER_CHART that of its `deploy/helm/metacontroller` or of a packed chart.
+Manifests and chart are downloaded from the places where Metacontroller publishes them. Without a
+network, two environment variables can name local copies from a checkout of Metacontroller:
+
+- METACONTROLLER_MANIFESTS: the path of its `manifests/production`.
+- METACONTROLLER_CHART: the path of its `deploy/helm/metacontroller`, or of a packed chart.
 """
 
 import os
@@ -22,22 +24,27 @@ REPOSITORY = "oci://ghcr.io/metacontroller"  # The registry of Metacontroller's 
 
 
 def source() -> str:
-    """Returns the URL of Metacontroller's manifests, with the version, as the overlay names it."""
+    """Returns the URL of Metacontroller's manifests, including the version.
+
+    The URL is the one in the kustomize overlay of this repository.
+    """
     content = yaml.safe_load((OVERLAY / "kustomization.yaml").read_text(encoding="utf-8"))
     (found,) = content["resources"]
     return str(found)
 
 
 def version() -> str:
-    """Returns the version of Metacontroller that the overlay pins, without the letter `v`."""
+    """Returns the version of Metacontroller that the kustomize overlay uses, without the letter
+    `v`.
+    """
     return re.sub(r".*\?ref=v?", "", source())
 
 
 def manifests(environment: Mapping[str, str] = os.environ) -> list[Document]:
-    """Returns Metacontroller's objects, with the arguments that the overlay adds.
+    """Returns Metacontroller's objects, with the arguments that the kustomize overlay adds.
 
-    `environment` are the variables of the process; METACONTROLLER_MANIFESTS may name a local
-    directory. Raises ReleaseError if the manifests cannot be fetched.
+    `environment` are the environment variables of the process. METACONTROLLER_MANIFESTS may name a
+    local directory. Raises ReleaseError if the manifests cannot be fetched.
     """
     given = environment.get("METACONTROLLER_MANIFESTS")
     if not given:
@@ -70,7 +77,8 @@ def add_chart(helm: str, chart: Path, environment: Mapping[str, str] = os.enviro
     Args:
         helm: the path of the program helm.
         chart: the directory of TApp's chart.
-        environment: the variables of the process; METACONTROLLER_CHART may name a local chart.
+        environment: the environment variables of the process. METACONTROLLER_CHART may name a local
+            chart.
     """
     given = environment.get("METACONTROLLER_CHART")
     if not given:
@@ -98,11 +106,11 @@ def add_chart(helm: str, chart: Path, environment: Mapping[str, str] = os.enviro
 
 
 def run(*command: str | Path) -> subprocess.CompletedProcess[str]:
-    """Runs a command, and returns its exit code and output, even if the command fails."""
+    """Runs a command, and returns its exit code and output, also if the command fails."""
     return subprocess.run(command, text=True, capture_output=True, check=False)  # noqa: S603
 
 
 def last_line(output: str) -> str:
-    """Returns the last line of a program's output that is not blank; "" if there is none."""
+    """Returns the last line of a program's output that is not blank; empty if there is none."""
     lines = [line for line in output.strip().splitlines() if line.strip()]
     return lines[-1].strip() if lines else ""

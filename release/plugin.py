@@ -1,8 +1,8 @@
-"""Builds the plugin as an archive that needs no Python, and the manifest that krew installs.
+"""Builds archives of the plugin that need no Python, and the manifest that krew installs.
 
 `python -m release.plugin` builds the archive for the current platform, because PyInstaller cannot
-build for others. `release` takes the archives of other platforms from a directory, and writes one
-manifest for all archives.
+build for other platforms. The module `release` takes the archives of all platforms from a
+directory, and writes one manifest for all of them.
 """
 
 import argparse
@@ -56,11 +56,11 @@ _UNUSED = (
 
 
 def build(directory: Path) -> Path:
-    """Builds the archive of the plugin for the current platform in a directory, and returns its
-    path.
+    """Builds the archive of the plugin for the current platform, and returns its path.
 
-    The archive holds a directory, because a single frozen file would unpack itself at each call.
-    Raises ReleaseError if the plugin cannot be built here or does not start.
+    The archive contains a directory, because a single frozen file would unpack itself at each call.
+    Raises ReleaseError if the plugin cannot be built here or does not start. `directory` is the
+    directory for the archive.
     """
     system, machine = _SYSTEMS.get(sys.platform), _MACHINES.get(platform.machine().lower())
     if not system or not machine:
@@ -99,9 +99,7 @@ def build(directory: Path) -> Path:
 
 
 def files_of_plugin() -> list[tuple[str, str]]:
-    """Returns the files of the repository that the plugin reads, each with its path in the
-    plugin.
-    """
+    """Returns (path in the repository, path in the plugin) of each file that the plugin reads."""
     included = _project()["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
     return sorted(included.items())
 
@@ -117,9 +115,7 @@ def _project() -> Document:
 
 
 def _add_files(whole: Path) -> None:
-    """Adds the script for completion, the manual page, and the licenses of all packages to a
-    directory.
-    """
+    """Adds the completion script, the manual page and the licenses of packages to a directory."""
     script = whole / COMPLETION
     script.write_text(_COMPLETION_SCRIPT, encoding="utf-8")
     script.chmod(0o755)
@@ -146,7 +142,7 @@ def license_files(found: Distribution) -> Iterator[Path]:
 
 
 def bundled() -> list[Distribution]:
-    """Returns the Python packages that the plugin contains: its dependencies, and theirs."""
+    """Returns the Python packages in the plugin: its dependencies, and their dependencies."""
     project, found = _project()["project"], dict[str, Distribution]()
     names = [*project["dependencies"], *project["optional-dependencies"]["web"]]
     while names:
@@ -178,11 +174,11 @@ def _normalized(entry: tarfile.TarInfo) -> tarfile.TarInfo:
 
 
 def collect(archives: Path | None, dist: Path) -> list[Path]:
-    """Copies the plugin's archives into `dist`, or builds one for this platform; returns their
-    paths.
+    """Writes the plugin's archives into the directory `dist`, and returns their paths.
 
-    `archives` is a directory with the archives of all platforms; None builds one. Raises
-    ReleaseError if `archives` has no archive, or one of another version.
+    `archives` is a directory with the archives of all platforms, which are copied. If it is None,
+    one archive is built for the current platform. Raises ReleaseError if `archives` has no archive,
+    or an archive of another version.
     """
     if archives is None:
         return [build(dist)]
@@ -195,7 +191,7 @@ def collect(archives: Path | None, dist: Path) -> list[Path]:
 
 
 def manifest(archives: list[Path], home: str) -> Document:
-    """Returns the manifest with which krew installs the plugin from these archives.
+    """Returns the manifest with which krew installs the plugin from the given archives.
 
     `home` is the URL of the project's page, below which the archives are published.
     """
@@ -246,12 +242,14 @@ def _platforms(archives: list[Path], home: str) -> Iterator[Document]:
 
 
 def write_plugin(dist: Path, archives: Path | None, home: str) -> None:
-    """Writes the plugin's archives and, if the project's page is known, the manifest tapp.yaml for
-    krew.
+    """Writes the plugin's archives, and the manifest `tapp.yaml` for krew.
+
+    The manifest is written only if the URL of the project's page is known.
 
     Args:
         dist: the directory of the release.
-        archives: a directory with the archives of all platforms; None builds one for this platform.
+        archives: a directory with the archives of all platforms; None builds one archive for the
+            current platform.
         home: the URL of the project's page; empty if the release is not published.
     """
     found = collect(archives, dist)
@@ -273,8 +271,7 @@ _Dumper.add_representer(
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Runs `make plugin`, which builds the archive for the current platform, and returns the exit
-    code.
+    """Runs `make plugin`: builds the archive for the current platform, and returns the exit code.
 
     `arguments` are those of the command line; None reads them from the process.
     """
