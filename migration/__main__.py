@@ -1,7 +1,10 @@
 """`python -m migration`: prints the changes of a move to Metacontroller; `--apply` makes them.
 
-Exit codes: 0 done, or nothing to do; 1 a change failed or a person has to decide; 2 nothing was
-tried.
+Exit codes:
+
+- 0: all changes were made or printed, or nothing had to be changed.
+- 1: a change failed, or a person has to decide.
+- 2: the command ended before it tried to change anything.
 """
 
 from __future__ import annotations  # for Python 3.9
@@ -66,9 +69,9 @@ def main(
         arguments: the arguments of the command line; None reads them from the process.
         runner: runs kubectl.
         say: prints a line.
-        confirm: called with the number of changes after all changes were printed, if --apply is
-            given. An exception that it raises ends the command before anything is written. None
-            asks nobody.
+        confirm: asks the user before anything is written; None asks nobody. With `--apply`, it is
+            called with the number of changes after all changes were printed. An exception that it
+            raises ends the command.
     """
     parser = _parser()
     options = parser.parse_args(arguments)
@@ -150,11 +153,11 @@ def _selected_tapps(kubectl: Kubectl, options: argparse.Namespace) -> list[Json]
 def _plan(
     kubectl: Kubectl, tapps: Sequence[Json], keep_claims: bool, say: Say
 ) -> tuple[list[Move], int, int]:
-    """Plans the moves of these TApps, and prints an error for each namespace that cannot be read.
+    """Plans the moves of TApps, and prints an error for each namespace that cannot be read.
 
     Returns the moves, the number of claims that would be deleted together with their TApp, and the
-    number of unreadable namespaces. If `keep_claims` is True, the moves give each claim a second
-    owner.
+    number of unreadable namespaces. If `keep_claims` is True, the moves make the Namespace a second
+    owner of each claim.
     """
     moves: list[Move] = []
     unprotected_claims = unread = 0
@@ -191,11 +194,11 @@ def _check_cluster(
 ) -> None:
     """Prints problems and warnings about the cluster, such as an old controller that still runs.
 
-    Raises RefusedError for a problem, if --apply is given and --force is not.
+    Raises RefusedError if there is a problem and the options have `--apply` without `--force`.
     """
     problems, warnings = old_controller(kubectl, {move.namespace for move in moves})
-    # After a complete move, a dry run must not ask users to remove the CompositeController that
-    # they have just installed.
+    # A run without `--apply` after a complete move must not ask users to remove the
+    # CompositeController that they have just installed.
     if options.apply or any(move.changes or move.in_the_way for move in moves):
         more_problems, more_warnings = active_composite(kubectl)
         problems += more_problems
@@ -238,10 +241,10 @@ def _apply(kubectl: Kubectl, changes: Sequence[Change], say: Say) -> int:
 
 
 def _write(kubectl: Kubectl, change: Change) -> str:
-    """Sends one patch, and returns the outcome as a phrase for the user.
+    """Sends one patch, and returns the result as a phrase for the user.
 
-    If the API server refuses a guarded patch because the object has changed, the patch is repeated
-    for the newer object. Raises KubectlError if the patch fails.
+    If the API server refuses a guarded patch because the object has changed, the patch is adapted
+    to the new object and sent again. Raises KubectlError if the patch fails.
     """
     child, body = change.child, change.patch
     for tries in range(1, _MAX_TRIES + 1):
@@ -264,9 +267,12 @@ def _write(kubectl: Kubectl, change: Change) -> str:
 def _rebased(body: Json, newer: Json) -> Json:
     """Returns a guarded patch for a newer version of its object.
 
-    `body` is the patch for an older version, and `newer` is the object as it is now. The patch adds
-    the new owner to the present owners. It is guarded by the resourceVersion, so the API server
-    refuses it if the object changes again.
+    The new patch adds the new owner to the present owners. It contains the present resourceVersion,
+    so the API server refuses it if the object changes again.
+
+    Args:
+        body: the patch for the older version of the object.
+        newer: the object as it is now.
     """
     added = body["metadata"]["ownerReferences"][-1]
     owners = newer["metadata"].get("ownerReferences") or []

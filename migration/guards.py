@@ -1,4 +1,4 @@
-"""Checks of the cluster before anything is written; each message says what to do."""
+"""Checks of the cluster before the migration writes; each message says what to do."""
 
 from __future__ import annotations  # for Python 3.9
 
@@ -13,7 +13,7 @@ COMPOSITE = "tapp-controller"
 
 
 def old_controller(kubectl: Kubectl, namespaces: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Looks for a running tapp-controller of the old kind; returns problems and warnings.
+    """Looks for a running old tapp-controller; returns (problems, warnings).
 
     If the user may not list Deployments in all namespaces, only kube-system and `namespaces` are
     searched, and a warning says so.
@@ -55,10 +55,10 @@ def old_controller(kubectl: Kubectl, namespaces: Iterable[str]) -> tuple[list[st
 
 
 def old_webhook(kubectl: Kubectl) -> list[str]:
-    """Returns a list with a warning if the old controller's admission webhook is registered.
+    """Returns a list with one warning if the old controller's admission webhook is registered.
 
-    Without its controller, the webhook refuses every write to a TApp. The list is empty if there is
-    no such webhook.
+    Without its controller, this webhook refuses every write to a TApp. The list is empty if the
+    webhook does not exist.
     """
     resource = "validatingwebhookconfigurations.admissionregistration.k8s.io"
     try:
@@ -75,9 +75,9 @@ def old_webhook(kubectl: Kubectl) -> list[str]:
 
 
 def active_composite(kubectl: Kubectl) -> tuple[list[str], list[str]]:
-    """Checks that the CompositeController is not installed yet; returns problems and warnings.
+    """Checks that the CompositeController is not installed yet; returns (problems, warnings).
 
-    A problem is returned if it exists, and a warning if the user may not read it.
+    There is a problem if the CompositeController exists, and a warning if the user may not read it.
     """
     try:
         found = kubectl.find("compositecontrollers.metacontroller.k8s.io", "", COMPOSITE)

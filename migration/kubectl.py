@@ -13,7 +13,7 @@ from typing import Any
 
 Json = dict[str, Any]
 
-MAX_SECONDS = 300.0  # Seconds after which a call of kubectl is stopped, a login included
+MAX_SECONDS = 300.0  # Seconds, including a login, after which a call of kubectl is stopped
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,8 @@ Runner = Callable[[Sequence[str]], Finished]
 class KubectlError(Exception):
     """A call of kubectl has failed.
 
-    `reason` is the reason of the API server, such as `NotFound`, or `NoSuchKind` for an unknown
-    resource type; empty for other errors.
+    `reason` is the reason of the API server, such as `NotFound`. It is `NoSuchKind` for an unknown
+    resource type, and empty for other errors.
     """
 
     def __init__(self, command: str, message: str) -> None:
@@ -44,8 +44,8 @@ class KubectlError(Exception):
 def _without_preferences() -> dict[str, str]:
     """Returns the environment for a call of kubectl that ignores the user's preferences (kuberc).
 
-    Preferences might add options such as `--show-labels`. A kuberc with a policy for credential
-    plugins stays in force, because it says which programs kubectl may run.
+    Preferences might add options such as `--show-labels`. The environment does not hide a kuberc
+    with a policy for credential plugins, because the policy says which programs kubectl may run.
     """
     # Path.expanduser fails for a user without a home directory.
     path = Path(os.path.expanduser(os.environ.get("KUBERC") or "~/.kube/kuberc"))  # noqa: PTH111
@@ -98,7 +98,7 @@ class Kubectl:
         """The options that select the cluster, for commands that a user pastes, with a leading
         blank.
 
-        Empty if the command line has no such options.
+        Empty if the user has selected no kubeconfig and no context.
         """
         return "".join(f" {shlex.quote(word)}" for word in self._start[1:])
 
@@ -109,7 +109,8 @@ class Kubectl:
 
         Args:
             resource: the resource type.
-            namespace: the namespace; empty for kubectl's current one, None for all namespaces.
+            namespace: the namespace; empty for kubectl's current namespace, None for all
+                namespaces.
             more: further arguments for kubectl.
         """
         scope = ["--all-namespaces"] if namespace is None else _namespace_option(namespace)
@@ -119,7 +120,8 @@ class Kubectl:
     def find(self, resource: str, namespace: str, name: str) -> Json | None:
         """Returns one object, or None if the object or its resource type does not exist.
 
-        An empty `namespace` is kubectl's current one. Raises KubectlError if the call fails.
+        An empty `namespace` stands for kubectl's current namespace. Raises KubectlError if the call
+        fails.
         """
         try:
             return self._json("get", resource, name, *_namespace_option(namespace))
@@ -129,9 +131,10 @@ class Kubectl:
             raise
 
     def patch(self, resource: str, namespace: str, name: str, body: Json) -> None:
-        """Sends `body` as a JSON merge patch of an object.
+        """Applies a JSON merge patch to an object.
 
-        An empty `namespace` is kubectl's current one. Raises KubectlError if the patch is refused.
+        An empty `namespace` stands for kubectl's current namespace. Raises KubectlError if the
+        patch is refused. `body` is the patch.
         """
         text = json.dumps(body)
         self._text(
@@ -178,10 +181,10 @@ def _command_line(arguments: Sequence[str]) -> str:
 
 
 def _reason(message: str) -> str:
-    """Returns the reason in an error of kubectl: `NotFound` for `Error from server (NotFound):
-    ...`.
+    """Returns the reason in an error message of kubectl.
 
-    Returns `NoSuchKind` for an unknown resource type, and "" if the error has no reason.
+    The reason is `NotFound` for `Error from server (NotFound): ...`, and `NoSuchKind` for an
+    unknown resource type. It is empty if the message has no reason.
     """
     if "the server doesn't have a resource type" in message:
         return "NoSuchKind"

@@ -1,8 +1,9 @@
 """Plans the changes that let Metacontroller take over the pods and claims of a TApp.
 
 `plan_move` is the entry point; it neither reads nor writes the cluster. Metacontroller selects
-children by the label `controller-uid`. It gives up a child that has the right owner but lacks the
-label, so the label has to be written first.
+children by the label `controller-uid`. If a child has the right owner but lacks the label,
+Metacontroller removes itself as the owner. So the label has to be written before Metacontroller
+starts.
 """
 
 from __future__ import annotations  # for Python 3.9
@@ -22,7 +23,7 @@ _KINDS = {PODS: "pod", CLAIMS: "claim"}
 
 # A label that the StatefulSet controller sets on each pod, and the new service does not
 POD_NAME = "statefulset.kubernetes.io/pod-name"
-# On every old pod; only the old controller sets this condition
+# Readiness gate of every pod that the old controller created; only the old controller sets it
 OLD_READINESS_GATE = "tkestack.io/InPlaceUpdate"
 
 
@@ -41,7 +42,7 @@ class Child:
 
 @dataclass(frozen=True)
 class Change:
-    """One patch of one pod or claim, with its description for the user."""
+    """One patch of one pod or claim, with a description for the user."""
 
     child: Child
     what: str
@@ -51,14 +52,14 @@ class Change:
 
 @dataclass
 class Move:
-    """The plan for one TApp: all patches that have to be made, and what a person has to do."""
+    """The plan for one TApp: the patches to make, and the problems that a person has to solve."""
 
     namespace: str
     name: str
     uid: str
     target: str = ""  # the options that select the cluster, for commands that a user pastes
     changes: list[Change] = field(default_factory=list)  # the changes that `--apply` makes
-    done: int = 0  # number of children that have the right label already
+    done: int = 0  # number of children that already have the right label
     in_the_way: list[str] = field(default_factory=list)  # problems that a person has to solve
     warnings: list[str] = field(default_factory=list)  # further facts that a person should know
 
@@ -70,13 +71,14 @@ def plan_move(
     namespace_uid: str | None,
     target: str = "",
 ) -> Move:
-    """Returns the plan for one TApp. The cluster is neither read nor written.
+    """Returns the plan for one TApp; neither reads nor writes the cluster.
 
     Args:
         tapp: the TApp.
         pods: all pods of its namespace.
         claims: all claims of its namespace.
-        namespace_uid: the uid of the Namespace if claims should outlive their TApp; else None.
+        namespace_uid: the uid of the Namespace, which becomes an owner of each claim so that claims
+            outlive their TApp. None if the claims should be deleted with the TApp.
         target: the options that select the cluster, for commands that a user pastes; may be empty.
     """
     meta = tapp["metadata"]
@@ -128,8 +130,8 @@ def _plan_label(move: Move, resource: str, child: Json) -> None:
 def _find_foreign_pods(move: Move, tapp: Json, pods: Sequence[Json]) -> None:
     """Adds a problem to the plan for each pod that has the name of an instance but another owner.
 
-    Such a pod prevents the creation of the instance's pod. A pod that Metacontroller is about to
-    adopt counts as done.
+    Such a pod prevents the creation of the instance's own pod. No problem is added for a pod that
+    Metacontroller is about to adopt.
     """
     replicas = (tapp.get("spec") or {}).get("replicas", 1)
     number = re.compile(re.escape(move.name) + "-(0|[1-9][0-9]*)")
@@ -158,7 +160,7 @@ def _find_foreign_pods(move: Move, tapp: Json, pods: Sequence[Json]) -> None:
 def _find_lost_label(move: Move, tapp: Json, pods: Sequence[Json]) -> None:
     """Adds a warning to the plan if pods have the label POD_NAME and their templates lack it.
 
-    The StatefulSet controller sets this label, and the next pod of each instance would lack it.
+    Only the StatefulSet controller sets this label, so the next pod of each instance would lack it.
     """
     spec = tapp.get("spec") or {}
     templates = [spec.get("template"), *(spec.get("templatePool") or {}).values()]
@@ -184,7 +186,7 @@ def _plan_second_owner(move: Move, claim: Json, namespace_uid: str | None) -> No
     """Adds a patch to the plan that makes the Namespace a second owner of a claim.
 
     The garbage collector keeps an object as long as one of its owners exists. Nothing is added if
-    `namespace_uid` is None or if the claim has this owner already.
+    `namespace_uid` is None, or if the Namespace already owns the claim.
     """
     owners = _owners(claim)
     if namespace_uid is None:
@@ -215,8 +217,9 @@ def _plan_second_owner(move: Move, claim: Json, namespace_uid: str | None) -> No
 
 
 def unprotected(move: Move, claims: Sequence[Json]) -> int:
-    """Returns the number of claims that are deleted together with the TApp, because it is the only
-    owner.
+    """Returns the number of claims that would be deleted with the TApp, their only owner.
+
+    `claims` are all claims of the TApp's namespace.
     """
     return sum(
         _controller(claim).get("uid") == move.uid and len(_owners(claim)) == 1 for claim in claims
