@@ -1,12 +1,12 @@
 """Writes the CRD, its JSON Schema and generated documentation: `python -m crds.generate`.
 
-With `--check`, the command only compares the files with what it would write.
+With `--check`, the command only compares the existing files with the texts that it would write.
 
 The CRD comes from `crds.definition`. Its schema combines the models of `tapp.declared`
 (`crds.schema`) with Kubernetes' schemas of pods, claims and Services (`crds.kubernetes_schema`).
-`crds.json_schema` makes a JSON Schema of the CRD's schema, for editors. The reference page comes
-from the CRD's schema as well (`crds.reference`), and the tables of reasons in
-docs/troubleshooting.md come from `tapp.words.advice` (`crds.troubleshooting`).
+`crds.json_schema` derives a JSON Schema from the CRD's schema, for editors. `crds.reference`
+derives the reference page from the CRD's schema. `crds.troubleshooting` derives the tables of
+reasons in docs/troubleshooting.md from `tapp.words.advice`.
 """
 
 import argparse

@@ -1,9 +1,9 @@
 """Writes the schema of a TApp as a JSON Schema (draft 7), for editors and for kubeconform.
 
-`render` is the entry point. The schema comes from the CRD's schema (`crds.schema`), without
-descriptions of the status and without the keywords that only an API server knows. It is stricter
-than the API server in one point: an unknown field is an error everywhere but in `metadata`. So an
-editor finds a misspelled field, which the API server keeps or drops silently.
+`render` is the entry point. The source is the CRD's schema (`crds.schema`). Left out are
+descriptions of the status, and keywords that only an API server knows. The JSON Schema is stricter
+than the API server in one point: an unknown field is an error everywhere except in `metadata`. So
+an editor finds a misspelled field, which the API server silently keeps or drops.
 """
 
 import json
@@ -38,10 +38,10 @@ def render() -> str:
 
 
 def as_json_schema(node: Schema) -> dict[str, Any]:
-    """Returns the JSON Schema of a node of the CRD's schema.
+    """Returns the JSON Schema for a part of the CRD's schema.
 
-    Each type also accepts null, because the API server treats a field that is null as not set. An
-    object accepts only the fields that its schema names, if its schema names any.
+    Each type also accepts null, because the API server treats a field that is null as not set. If
+    the part names fields of an object, the object accepts only these fields.
     """
     translated: dict[str, Any] = {key: node[key] for key in COPIED if key in node}
     if node.get("x-kubernetes-int-or-string"):

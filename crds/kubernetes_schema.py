@@ -1,9 +1,9 @@
 """Converts Kubernetes' JSON schemas into structural schemas for a CRD.
 
 `structural` is the entry point. The source is the package kubernetes-validate, which contains the
-schemas of the API server's types. The conversion keeps the parts that find mistakes: types,
-required fields, documentation. It omits everything that could refuse a template that the API server
-accepts, now or in a later version.
+schemas of the API server's types. The conversion keeps the parts that find mistakes of users:
+types, required fields, documentation. It omits all parts that could refuse a template that the API
+server accepts, now or in a later version.
 """
 
 import json
@@ -107,11 +107,11 @@ def _definitions() -> dict[str, Schema]:
 
 
 def structural(name: str, *, described: bool = True) -> Schema:
-    """Returns the structural schema, as a CRD needs it, of a Kubernetes type such as `CORE +
-    "PodSpec"`.
+    """Returns the structural schema of a Kubernetes type, as a CRD needs it.
 
-    If `described` is True, each field has the first sentence of its documentation as its
-    description; otherwise fields have no description.
+    `name` is the name of the type, such as `CORE + "PodSpec"`. If `described` is True, the
+    description of each field is the first sentence of its documentation. If it is False, fields
+    have no description.
     """
     return _Translation(described).definition(name)
 
@@ -120,8 +120,7 @@ def first_sentence(text: str) -> str:
     """Returns the first sentence of the documentation of a field.
 
     `kubectl apply` stores a copy of the applied object in an annotation of at most 256 KiB. A CRD
-    with the complete texts would be too long for it, and only server-side apply could install the
-    CRD.
+    with the complete texts would be larger, so that only server-side apply could install it.
     """
     paragraph = re.sub(r"\s+", " ", text.split("\n\n", maxsplit=1)[0]).strip()
     end = re.search(r"(?<!e\.g)(?<!i\.e)(?<!etc)\.(?= [A-Z])", paragraph)
@@ -129,10 +128,10 @@ def first_sentence(text: str) -> str:
 
 
 def with_placeholders(template: Schema, fields: Mapping[str, Numbers] = NUMBERS) -> Schema:
-    """Changes a schema so that the numbers in `fields` may be placeholders, and returns it.
+    """Changes a schema so that fields for numbers also accept placeholders, and returns the schema.
 
-    `fields` maps paths to the forms of placeholders that are allowed there. Such a field accepts a
-    string that is a placeholder, or in some fields a placeholder between digits.
+    `fields` maps the path of each such field to the numbers that the field accepts. The field then
+    also accepts a string that is one placeholder, or, in some fields, a placeholder between digits.
     """
     for path, numbers in fields.items():
         *parents, last = path.split(".")

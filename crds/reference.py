@@ -30,8 +30,8 @@ Schema = dict[str, Any]
 
 
 def render() -> str:
-    """Returns the Markdown of the reference page: a table of the fields of `spec`, and one of
-    `status`.
+    """Returns the Markdown of the reference page, with a table of spec fields and one of status
+    fields.
     """
     fields = tapp_schema()["properties"]
     parts = [HEAD]

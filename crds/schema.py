@@ -1,8 +1,8 @@
 """Builds the schema of a TApp from the models that parse it (`tapp/declared/model.py`).
 
-`tapp_schema` is the entry point. A field's type, limits, description and keywords come from its
-model. For the types of Kubernetes the models have opaque maps; this module inserts the schemas of
-these types.
+`tapp_schema` is the entry point. A model has the type, limits, description and keywords of each of
+its fields. Fields with Kubernetes' own types are plain maps in the models; this module inserts the
+schemas of these types.
 """
 
 import ast
@@ -50,9 +50,7 @@ def tapp_schema() -> Schema:
 
 
 def _kubernetes_schemas() -> dict[str, Schema]:
-    """Returns field of the spec -> its schema, for the fields whose types are defined by
-    Kubernetes.
-    """
+    """Returns field of the spec -> schema, for fields whose types Kubernetes defines."""
     pod = CORE + "PodTemplateSpec"
     pooled = with_placeholders(structural(pod, described=False)) | rules.CONTAINERS
     claim = structural(CORE + "PersistentVolumeClaim")
@@ -79,8 +77,11 @@ def _kubernetes_schemas() -> dict[str, Schema]:
 def _schema_of_field(field: FieldInfo, kubernetes_schema: Schema) -> Schema:
     """Returns the schema of one field of a model.
 
-    `kubernetes_schema` is the schema for a field that is an opaque map. For a field that is a
-    model, it maps the names of the model's fields to their Kubernetes schemas.
+    Args:
+        field: the field.
+        kubernetes_schema: the schema of Kubernetes' type, if the field is a plain map. If the field
+            is itself a model, this maps the names of the inner model's fields to their Kubernetes
+            schemas.
     """
     kind = field.annotation
     alternatives = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
@@ -121,13 +122,13 @@ def _number(limits: list[Any], described: Schema, extra: Schema) -> Schema:
 
 
 def _fields(model: type[BaseModel]) -> Iterator[tuple[str, FieldInfo]]:
-    """Yields JSON name and field for all fields of a model, each with its description.
+    """Yields the JSON name and the definition of each field of a model, with its description.
 
     Fields that the model inherits are not included.
     """
     descriptions = _descriptions(model)
     for name, annotation in model.__annotations__.items():
-        # A field that is in the CRD only is declared as a ClassVar of its type.
+        # A field that only the CRD has, and the service does not read, is a ClassVar of its type.
         declared = model.model_fields.get(name) or FieldInfo.from_annotation(*get_args(annotation))
         field = copy(declared)
         field.description = field.description or descriptions[name]
@@ -135,8 +136,9 @@ def _fields(model: type[BaseModel]) -> Iterator[tuple[str, FieldInfo]]:
 
 
 def _descriptions(model: type[BaseModel]) -> dict[str, str]:
-    """Returns field name -> description, for a model: the description is the string below the
-    field.
+    """Returns field name -> description, for the fields of a model.
+
+    The description is the string below the field.
     """
     source: Any = ast.parse(getsource(model)).body[0]
     return {

@@ -1,6 +1,7 @@
 """Renders the tables of reasons in docs/troubleshooting.md from `tapp.words.advice`.
 
-A comment above a table names the table. `render` replaces the rows below each comment.
+In the page, a comment above each table has the name of the table. `render` replaces the rows below
+each of these comments.
 """
 
 import re
@@ -21,9 +22,10 @@ _Row = tuple[str, ...]
 
 
 def render(page: str) -> str:
-    """Returns the text of the page with all generated tables written anew.
+    """Returns the text of the page with the rows of all generated tables replaced.
 
-    Raises KeyError if a comment in the page names a table that does not exist.
+    `page` is the present text. Raises KeyError if a comment in the page names a table that does not
+    exist.
     """
     return _TABLE.sub(lambda found: f"{_COMMENT.format(found[1])}\n\n{_table(found[1])}", page)
 
