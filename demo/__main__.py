@@ -1,8 +1,10 @@
 """Plays the acts of the demo, and exits with 0 only if every act reaches its goals.
 
-`python -m demo` or `make demo` plays the acts that show why TApp exists; `--all` or `make demo
-ALL=1` plays all acts. `--film FILE` writes the output as an animated SVG instead. `--web` or `make
-demo WEB=1` serves the page of `kubectl tapp web` on the embedded cluster instead.
+- `python -m demo` or `make demo` plays the acts that show why TApp exists.
+- `--all` or `make demo ALL=1` plays all acts.
+- `--film FILE` writes the output as an animated SVG, and prints nothing.
+- `--web` or `make demo WEB=1` plays no act. It serves the page of `kubectl tapp web` on the
+  embedded cluster.
 """
 
 import argparse
@@ -28,11 +30,16 @@ INTERRUPTED = 130
 
 
 def play(stage: Stage, act: Act, number: int, screen: Screen) -> list[Goal]:
-    """Plays one act: changes the TApp's spec, runs the cluster until it is at rest, and prints the
+    """Plays one act: changes the TApp's spec, runs the cluster until it is at rest, prints the
     result.
 
-    Returns the goals of the act, each with whether it was reached. `number` is the number of the
-    act, for its title.
+    Returns the goals of the act, each with whether the act has reached it.
+
+    Args:
+        stage: the cluster with the TApp.
+        act: the act.
+        number: the number of the act, for its title.
+        screen: prints the result.
     """
     screen.title(number, act)
     before = stage.spec
@@ -57,9 +64,7 @@ def play(stage: Stage, act: Act, number: int, screen: Screen) -> list[Goal]:
 
 
 def goals_of(running: Play) -> list[Goal]:
-    """Resumes the generator of an act after its change has settled, and returns the goals of the
-    act.
-    """
+    """Resumes the generator of an act after the cluster has settled, and returns its goals."""
     try:
         next(running)
     except StopIteration as end:
@@ -69,10 +74,13 @@ def goals_of(running: Play) -> list[Goal]:
 
 
 def main(*, everything: bool = False, film: Path | None = None) -> int:
-    """Plays the brief acts, or all acts if `everything` is True, and returns the exit code.
+    """Plays the acts of the demo, and returns the exit code.
 
-    The exit code is 1 if a goal was missed. `film` is the SVG file that is written instead of the
-    output on the terminal; None prints.
+    The exit code is 1 if a goal was missed.
+
+    Args:
+        everything: True to play all acts; False to play only the acts with `brief`.
+        film: the SVG file to write instead of printing to the terminal; None prints.
     """
     signal.signal(signal.SIGTERM, _exit_on_signal)
     started = time.monotonic()
@@ -101,8 +109,9 @@ def main(*, everything: bool = False, film: Path | None = None) -> int:
 
 
 def _exit_on_signal(number: int, _frame: FrameType | None) -> NoReturn:
-    """Ends the process by SystemExit with the exit code of the signal, so that the service is
-    stopped.
+    """Ends the process by SystemExit, so that the service is stopped.
+
+    The exit code is the one that stands for the signal `number`.
     """
     sys.exit(128 + number)
 

@@ -1,7 +1,8 @@
-"""The service with the time of the embedded cluster, which each call gives in a header.
+"""The service, running on the time of the embedded cluster.
 
-Gunicorn imports this module instead of `hooks.app`. Rules that depend on time, such as a node that
-stops reporting, then follow the simulated time.
+Each call of the service has this time in a header. Gunicorn imports this module instead of
+`hooks.app`. Decisions that depend on time then follow the simulated time, for example that a node
+has stopped reporting.
 """
 
 import time
@@ -13,13 +14,14 @@ from hooks.app import create_app
 
 
 def application() -> Flask:
-    """Returns the WSGI application of the service, with default settings and the time of the
-    demo.
-    """
+    """Returns the WSGI application of the service, with default settings and the demo's time."""
     return create_app(clock=_now)
 
 
 def _now() -> float:
-    """Returns the time in seconds since the epoch: that in the request, or else the machine's."""
+    """Returns the time in the request's header, or the machine's time if the header is missing.
+
+    The time is in seconds since the epoch.
+    """
     seconds = request.headers.get(TIME_HEADER)
     return float(seconds) if seconds else time.time()

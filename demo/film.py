@@ -45,7 +45,7 @@ svg > g:last-of-type {{ visibility: visible; }}
 
 @dataclass(frozen=True)
 class Picture:
-    """One picture of the film, as the console had it after an act or a part of an act."""
+    """One picture of the film: the content of the console after an act or a part of an act."""
 
     styles: str  # CSS of the text
     texts: str  # SVG of the text
@@ -54,7 +54,7 @@ class Picture:
 
 
 class Film(Screen):
-    """A screen that records pictures of the demo, and in the end writes them as an animated SVG."""
+    """A screen that records pictures of the demo, and writes them as an animated SVG at the end."""
 
     def __init__(self, path: Path) -> None:
         """Starts without pictures. `close` writes the film to the file `path`."""
@@ -64,26 +64,31 @@ class Film(Screen):
         self.titles: list[str] = []
 
     def open(self, base: str) -> None:
-        """Prints nothing: the introduction names the address of a service, and a film has no
-        service.
+        """Prints nothing.
+
+        The introduction names the URL of the service (`base`), and a film has no service.
         """
 
     def title(self, number: int, act: Act) -> None:
-        """Remembers title and text of an act, which stand at the top of all pictures of the act."""
+        """Stores the title and the text of an act, which are at the top of all pictures of the act.
+
+        `number` is the number of the act.
+        """
         self.titles.append(act.title)
         self._head = [Rule(Text(f"{number}. {act.title}", style="bold"), align="left"), act.text]
 
     def change(self, before: Document, after: Document | None) -> None:
         """Records a picture with the difference between two specs of the TApp.
 
-        `before` is the spec before the act and `after` the one that the act writes; None if the act
-        deletes the TApp.
+        Args:
+            before: the spec before the act.
+            after: the spec that the act writes; None if the act deletes the TApp.
         """
         with self._picture(CHANGE_SECONDS):
             super().change(before, after)
 
     def chart(self, stage: Stage) -> None:
-        """Records several pictures in which the bars of the chart grow.
+        """Records several pictures, in which the bars of the chart grow.
 
         `stage` has the record of the act that the chart shows.
         """
@@ -93,7 +98,7 @@ class Film(Screen):
                 self._chart(stage, BAR * step // CHART_STEPS)
 
     def reasons(self, stage: Stage) -> None:
-        """Prints nothing, because the picture that `goals` records has the reasons as well."""
+        """Prints nothing, because the picture that `goals` records also has the reasons."""
 
     def goals(self, goals: Iterable[Goal]) -> None:
         """Records the last picture of an act: the chart, the reasons and the goals of the act."""
@@ -117,10 +122,10 @@ class Film(Screen):
         *,
         left_out: int,  # noqa: ARG002
     ) -> None:
-        """Writes the film to its file, unless the list of missed goals has an entry.
+        """Writes the film to its file if all goals were reached.
 
-        In that case the missed goals are printed to standard error. `stage`, `seconds` and
-        `left_out` are not used.
+        If goals were missed, they are printed to standard error, and no film is written. `missed`
+        are the missed goals. `stage`, `seconds` and `left_out` are not used.
         """
         for goal in missed:
             print(f"no film, because a goal was missed: {goal}", file=sys.stderr)
@@ -129,9 +134,9 @@ class Film(Screen):
 
     @contextmanager
     def _picture(self, seconds: float) -> Iterator[None]:
-        """Records everything that is printed in the `with` block as one picture.
+        """Records all text that is printed in the `with` block as one picture.
 
-        The film shows the picture for `seconds` seconds.
+        `seconds` is how long the film shows the picture.
         """
         self.console = _console()
         for line in self._head:
@@ -145,7 +150,9 @@ class Film(Screen):
         self.pictures.append(Picture(styles, texts, lines, seconds))
 
     def svg(self) -> str:
-        """Returns the film as an SVG, which shows all pictures in turn and repeats without end."""
+        """Returns the film as an SVG, which shows all pictures one after another and repeats
+        without end.
+        """
         seconds = sum(picture.seconds for picture in self.pictures)
         at, styles, groups = 0.0, [], []
         for number, picture in enumerate(self.pictures):

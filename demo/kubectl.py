@@ -1,7 +1,8 @@
 """A stand-in for kubectl that works on the embedded cluster.
 
-It understands the calls of the plugin: get, list, watch, patch (JSON and merge patches, with `test`
-and resourceVersion), create, replace, evictions and dry runs. It answers in kubectl's words.
+It supports the calls of the plugin: get, list, watch, patch (JSON and merge patches, with `test`
+and resourceVersion), create, replace, evictions and dry runs. Its output and its messages are those
+of kubectl.
 """
 
 import json
@@ -24,7 +25,7 @@ from tapp.kube.merges import merge_patch
 
 Document = dict[str, Any]
 
-_WORDS_WITHOUT_NAME = 2  # Number of words in a call that names no object: `get pods`
+_WORDS_WITHOUT_NAME = 2  # Number of words in a call that names no object, such as `get pods`
 _WITH_VALUE = ("-n", "-l", "-o", "-f")
 _LONG = {"-n": "--namespace", "-l": "--selector", "-o": "--output", "-f": "--filename"}
 _SWITCHES = (
@@ -34,7 +35,7 @@ _SWITCHES = (
 
 
 class RefusedError(Exception):
-    """A refusal that the real kubectl would print to standard error; the message is its text."""
+    """A refusal, whose message is the text that the real kubectl would print to standard error."""
 
 
 @dataclass
@@ -49,7 +50,9 @@ class Kubectl:
     def run(self, arguments: Sequence[str], stdin: str = "") -> CallResult:
         """Runs one call of kubectl and returns its exit code and output.
 
-        `arguments` do not include the program's name. `stdin` is the text for its standard input.
+        Args:
+            arguments: the arguments of the call, without the name of the program.
+            stdin: the text for the standard input of the call.
         """
         try:
             with self.lock:
@@ -62,7 +65,7 @@ class Kubectl:
     def follow(self, arguments: Sequence[str]) -> "Followed":
         """Starts `get --watch`, and returns the running watch.
 
-        Its output has an event for each existing object, and later one for each change.
+        Its output has an event for each existing object, and later an event for each change.
         """
         words, options = split([*arguments])
         followed = Followed()
@@ -99,7 +102,7 @@ class Kubectl:
         return printed(self._put(verb, document, options, dry))
 
     def _writes(self, *, dry: bool) -> None:
-        """Does nothing. The method is called before each write, and a subclass may override it.
+        """Does nothing. Subclasses may override this method, which is called before each write.
 
         `dry` is True if the write is a dry run.
         """
@@ -107,9 +110,13 @@ class Kubectl:
     def _check(self, verb: str, word: str, kind: Kind | None, options: dict[str, str]) -> None:
         """Does nothing, because the user of the demo may do everything.
 
-        A subclass may override this method, which is called before each operation, and raise an
-        error. `verb` is the verb of the RBAC rule, `word` the resource as written in the call, and
-        `kind` the kind; None if the cluster does not have it.
+        The method is called before each operation. Subclasses may override it and raise an error.
+
+        Args:
+            verb: the verb of the RBAC rule.
+            word: the resource as written in the call.
+            kind: the kind; None if the cluster does not have it.
+            options: the options of the call.
         """
 
     def _managed(self, live: Document) -> Document:
@@ -223,7 +230,7 @@ class Kubectl:
 
 
 class Followed:
-    """One `get --watch` of the embedded cluster, whose output a reader gets line by line."""
+    """A running `get --watch` of the embedded cluster, whose output a reader gets line by line."""
 
     def __init__(self) -> None:
         """Starts with an empty output. The watch runs until `stop` or `end` is called."""
@@ -236,8 +243,9 @@ class Followed:
         self._lines.put(json.dumps({"type": type_, "object": document}) + "\n")
 
     def end(self, error: str = "") -> None:
-        """Ends the output. If `error` is not empty, it is the error output, and the exit code
-        is 1.
+        """Ends the output.
+
+        If `error` is not empty, it becomes the error output, and the exit code is 1.
         """
         self._done, self.ended = CallResult(int(bool(error)), "", error), True
         self._lines.put(None)
@@ -248,11 +256,11 @@ class Followed:
             yield line
 
     def stop(self) -> None:
-        """Ends the watch without an error. Its reader calls this method."""
+        """Ends the watch without an error. The reader of the output calls this method."""
         self.end()
 
     def done(self) -> CallResult:
-        """Returns the exit code and the error output; the standard output in the result is
+        """Returns the exit code and the error output; the standard output of the result is
         empty.
         """
         return self._done
@@ -270,9 +278,10 @@ def _send_event(
 
 
 def split(arguments: list[str]) -> tuple[list[str], dict[str, str]]:
-    """Splits the arguments of a call into words, and a mapping from options to their values.
+    """Splits the arguments of a call into its words, and a mapping from options to their values.
 
-    A short option such as `-n` has its long name in the mapping. The value of a switch is empty.
+    A short option such as `-n` has its long name in the mapping. The value of an option that takes
+    no value is empty.
     """
     words, options, rest = [], {}, iter(arguments)
     for word in rest:
@@ -289,8 +298,9 @@ def split(arguments: list[str]) -> tuple[list[str], dict[str, str]]:
 
 
 def matches(obj: Document, options: dict[str, str]) -> bool:
-    """Returns True if an object matches the options `--namespace`, `--selector` and
-    `--field-selector`.
+    """Returns True if an object matches `--namespace`, `--selector` and `--field-selector`.
+
+    `options` maps these options to their values. An option that is missing matches every object.
     """
     where = options.get("--namespace")
     if where and namespace_of(obj) not in ("", where):
@@ -315,9 +325,10 @@ def printed(document: Document) -> str:
 
 
 def json_patch(document: Document, operations: list[Document]) -> Document:
-    """Returns the document after a JSON patch, which is the list of its operations.
+    """Returns a document after a JSON patch.
 
-    Raises RefusedError with the API server's message if the patch does not fit.
+    Raises RefusedError, with the API server's message, if the patch does not fit the document.
+    `operations` is the patch, a list of its operations.
     """
     try:
         return dict(jsonpatch.apply_patch(document, operations))

@@ -31,7 +31,7 @@ MARKS = {
     "Drained": ("▽", "yellow"), "Silent": ("?", "red"), "NotCreated": (" ", "bright_black"),
     "": (" ", ""),
 }  # fmt: skip
-AS_BEFORE = ("─", "blue")  # The mark of a running instance at its old revision
+AS_BEFORE = ("─", "blue")  # The mark of an instance that runs its old revision
 STATES_BY_IMPORTANCE = ("Broken", "Killing", "Pending", "Updating")
 
 
@@ -55,8 +55,10 @@ def legend() -> Text:
 def chart(stage: Stage, upto: int = BAR) -> Table:
     """Returns the chart of an act: a row for each instance, with its states over time.
 
-    `stage` has the record of the act. `upto` is the number of characters of each bar that are
-    drawn, for the animation; the whole bar has `BAR` characters.
+    Args:
+        stage: the cluster, with the record of the act.
+        upto: the number of characters of each bar that are drawn, for the animation. A complete bar
+            has `BAR` characters.
     """
     start, seconds = stage.started, stage.seconds
     label = f"{seconds:.1f} s"
@@ -99,8 +101,8 @@ def _bar(history: list[tuple[float, Snapshot]], start: float, seconds: float, fi
 def _most_important(snapshots: list[Snapshot]) -> Snapshot | None:
     """Returns the snapshot with the most important state, or None if no state is important.
 
-    One character of the chart stands for several snapshots, and a short important state must not be
-    hidden.
+    One character of the chart stands for several snapshots. This choice keeps a short but important
+    state visible.
     """
     for state in STATES_BY_IMPORTANCE:
         for snapshot in snapshots:
@@ -113,9 +115,7 @@ STYLES = {"+": "green", "-": "red", " ": "bright_black"}
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes YAML whose list items are indented below the name of the list, as most people write
-    it.
-    """
+    """Writes YAML in which list items are indented below the name of their list."""
 
     def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:  # noqa: ARG002
         super().increase_indent(flow, indentless=False)
@@ -124,7 +124,8 @@ class _Dumper(yaml.SafeDumper):
 def difference(before: dict[str, Any], after: dict[str, Any]) -> list[Text]:
     """Returns the removed and added lines of the YAML of two specs, in color.
 
-    The unchanged lines that contain these lines, such as the name of the template, are included.
+    The result includes the unchanged lines that contain these lines, such as the name of the
+    template.
     """
     both = difflib.ndiff(_lines(before), _lines(after))
     merged = [(line[0], line[2:]) for line in both if line[0] in STYLES]
@@ -148,8 +149,8 @@ def _lines(spec: dict[str, Any]) -> list[str]:
 def _parents(merged: list[tuple[str, str]], index: int) -> list[int]:
     """Returns the indexes of the unchanged lines of YAML that contain the line at `index`.
 
-    They are found by their indentation. Each line in `merged` comes with its mark: `+`, `-` or a
-    blank.
+    The indentation shows which lines these are. `merged` has all lines, each as (mark, line). The
+    mark is `+`, `-` or a blank.
     """
     found, depth = [], _depth(merged[index][1])
     for above in range(index - 1, -1, -1):
@@ -187,7 +188,7 @@ class Screen:
     """Prints the demo to a terminal with animations, or to a file or pipe without them."""
 
     def __init__(self, console: Console) -> None:
-        """Keeps the console, which decides about colors and animations."""
+        """Stores the console, which decides about colors and animations."""
         self.console = console
 
     def open(self, base: str) -> None:
@@ -210,8 +211,10 @@ class Screen:
     def change(self, before: Document, after: Document | None) -> None:
         """Prints the difference between two specs of the TApp.
 
-        `before` is the spec before the act and `after` the one that the act writes; None if the act
-        deletes the TApp, so that the command for this is printed.
+        Args:
+            before: the spec before the act.
+            after: the spec that the act writes. If it is None, the act deletes the TApp, and the
+                command for this is printed.
         """
         self._print()
         if after is None:
@@ -222,7 +225,7 @@ class Screen:
         self._print()
 
     def chart(self, stage: Stage) -> None:
-        """Prints the chart of an act, on a terminal drawn step by step.
+        """Prints the chart of an act. On a terminal, the chart is drawn step by step.
 
         `stage` has the record of the act.
         """
@@ -237,7 +240,7 @@ class Screen:
     def reasons(self, stage: Stage) -> None:
         """Prints the service's decisions in an act, with their reasons.
 
-        If the TApp's condition Degraded is True, its message is printed as well. `stage` has the
+        If the TApp's condition Degraded is True, its message is also printed. `stage` has the
         record of the act.
         """
         self._print()
@@ -259,9 +262,9 @@ class Screen:
         """Prints the end of the demo: whether all goals were reached, and what to try next.
 
         Args:
-            stage: the cluster, with the number of calls of the service and the slowest call.
+            stage: the cluster, which knows the number of calls of the service and the slowest call.
             missed: the goals that were missed; empty after a success.
-            seconds: the real time that the demo took.
+            seconds: the real seconds that the demo took.
             left_out: the number of acts that were not played.
         """
         self._print()
@@ -289,7 +292,7 @@ class Screen:
 def reasons(stage: Stage) -> list[RenderableType]:
     """Returns the decisions of an act as lines, grouped by action and reason.
 
-    Each group has the times of its decisions, and the instances. `stage` has the record of the act.
+    Each group has the times of its decisions and the instances. `stage` has the record of the act.
     """
     kinds: dict[tuple[str, str], tuple[str, dict[float, list[int]]]] = {}
     latest: dict[int, tuple[str, str]] = {}
@@ -326,7 +329,7 @@ def _reason_line(reason: str, message: str) -> Padding:
 
 
 def _number_list(numbers: list[int]) -> str:
-    """Returns the numbers as text: `0 1`, or `0-5` for three or more consecutive numbers."""
+    """Returns numbers as text: `0 1`, or `0-5` for three or more consecutive numbers."""
     first, last = numbers[0], numbers[-1]
     if len(numbers) > 2 and numbers == list(range(first, last + 1)):  # noqa: PLR2004
         return f"{first}-{last}"

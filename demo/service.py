@@ -1,4 +1,4 @@
-"""Runs the real service: gunicorn on a free port of 127.0.0.1, which is stopped in any case."""
+"""Runs the real service: gunicorn on a free port of 127.0.0.1, which is stopped at the end."""
 
 import contextlib
 import http.client
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-START_SECONDS = 120.0  # A busy machine needs long for the imports
+START_SECONDS = 120.0  # Most seconds until the service is ready; a busy machine imports slowly
 STOP_SECONDS = 10.0
 OK = 200
 APPLICATION = "demo.clock:application()"  # Uses the time in the header `TIME_HEADER`
@@ -21,7 +21,7 @@ TIME_HEADER = "X-Seconds-Since-The-Epoch"
 
 
 class ServiceError(Exception):
-    """The service did not start; the message ends with the end of its log."""
+    """The service did not start; the message includes the last lines of its log."""
 
 
 @contextlib.contextmanager
@@ -45,8 +45,8 @@ def serve() -> Iterator[str]:
 def _start(log: int) -> "tuple[subprocess.Popen[bytes], int]":
     """Starts gunicorn on a free port, and returns the process and the port.
 
-    `log` is the file descriptor for its output. The variables TAPP_... of the environment are
-    removed, so that the service has its default options.
+    Environment variables TAPP_... are removed, so that the service has its default options. `log`
+    is the file descriptor for the service's output.
     """
     environment = {key: value for key, value in os.environ.items() if not key.startswith("TAPP_")}
     environment.pop("PROMETHEUS_MULTIPROC_DIR", None)

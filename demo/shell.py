@@ -1,8 +1,9 @@
 """`make shell`: a shell in which kubectl and `kubectl tapp` use the embedded cluster.
 
-The process runs the cluster and listens on a socket. A directory at the front of PATH has a program
-`kubectl`, which is `demo/shell_kubectl.py`: it starts the plugin for `kubectl tapp`, and sends all
-other calls to the socket. There `Calls` answers them as `demo.kubectl` does for the page.
+The process runs the cluster and listens on a socket. The first directory of PATH has a program
+`kubectl`, which runs `demo/shell_kubectl.py`. This program starts the plugin for `kubectl tapp`,
+and sends all other calls to the socket. In the process, `Calls` answers these calls as
+`demo.kubectl` does for the page.
 """
 
 import json
@@ -46,17 +47,20 @@ class Calls:
     """Answers the calls of kubectl that a person or the plugin makes in the demo's shell."""
 
     def __init__(self, kubectl: Kubectl) -> None:
-        """Keeps the stand-in for kubectl, which answers all calls that the plugin makes."""
+        """Stores the stand-in for kubectl, which answers all calls that the plugin makes."""
         self._kubectl = kubectl
-        # The cluster knows a kind of a CRD from its first object on, and a person asks earlier.
+        # Registers the kind TApp now. Without this, the cluster would know the kind only after the
+        # first TApp is created, and earlier calls such as `kubectl get tapps` would fail.
         kubectl.world.kinds.of({"apiVersion": "apps.tkestack.io/v1", "kind": "TApp"})
 
     def answer(self, arguments: list[str], stdin: str) -> Iterator[dict[str, Any]]:
         """Runs one call, and yields the parts of its answer as JSON objects.
 
-        A part has `out`, a text for standard output, any number of times. The last part has `code`
-        and `err`: the exit code and the error output. The output of a watch comes in many parts,
-        and the watch is stopped when the reader leaves.
+        - A part with `out` has a text for standard output. There may be any number of these parts.
+        - The last part has `code` and `err`: the exit code and the error output.
+
+        The output of a watch comes in many parts. The watch is stopped when its reader closes the
+        connection.
         """
         if "--watch" in arguments:
             watch = self._kubectl.follow(arguments)
@@ -163,7 +167,7 @@ class _Server(socketserver.ThreadingUnixStreamServer):
 
 
 def programs(directory: Path) -> None:
-    """Writes two shell scripts, `kubectl` and `kubectl-tapp`, into a directory that is on PATH."""
+    """Writes the shell scripts `kubectl` and `kubectl-tapp` into a directory that is on PATH."""
     plugin = "import sys; from kubectl_tapp.entry import main; main()"
     python = shlex.quote(sys.executable)
     for name, code in (

@@ -1,8 +1,8 @@
 """The program `kubectl` of the demo's shell: passes a call on to the embedded cluster.
 
-`kubectl tapp` starts the plugin, as kubectl does. The contents of a file (`-f FILE`) are sent with
-the call. Only the standard library is imported, because each command of the plugin makes several
-calls.
+For `kubectl tapp`, it starts the plugin, as kubectl does. For `-f FILE`, it sends the content of
+the file with the call. Only the standard library is imported, so that the program starts fast: each
+command of the plugin makes several calls.
 """
 
 import itertools
@@ -15,10 +15,9 @@ _STDIN = ("-", "/dev/stdin")
 
 
 def main(arguments: list[str]) -> int:
-    """Sends one call to the process that runs the cluster, prints the output, and returns the exit
-    code.
+    """Sends one call to the process that runs the cluster, and prints the output.
 
-    For `kubectl tapp` it runs the plugin instead.
+    Returns the exit code of the call. For `kubectl tapp`, the plugin runs instead.
     """
     if arguments[:1] == ["tapp"]:
         os.execvp("kubectl-tapp", ["kubectl-tapp", *arguments[1:]])  # noqa: S606, S607 - the plugin on PATH, as kubectl starts it
@@ -43,7 +42,7 @@ def main(arguments: list[str]) -> int:
 def _text(arguments: list[str]) -> str:
     """Returns the text that a call reads: the content of the file of `-f`, or standard input.
 
-    Returns "" if the call reads neither.
+    Returns an empty string if the call reads neither.
     """
     for flag, value in itertools.pairwise(arguments):
         if flag in ("-f", "--filename") and value not in _STDIN:

@@ -1,4 +1,7 @@
-"""The embedded cluster with one TApp, and a record of each sync: its observations and decisions."""
+"""The embedded cluster with one TApp, and a record of each sync of the TApp.
+
+A record has the states of the instances and the decisions of the service.
+"""
 
 import time
 from collections.abc import Callable, Generator
@@ -27,9 +30,11 @@ class TimedHook:
     """Calls the service over HTTP, counts the calls, and measures the slowest call."""
 
     def __init__(self, base: str, clock: Clock) -> None:
-        """Prepares the calls. `base` is the URL of the service.
+        """Prepares the calls of the service.
 
-        Each call tells the service the time of `clock`, the clock of the simulated cluster.
+        Args:
+            base: the URL of the service.
+            clock: the clock of the simulated cluster. Each call sends its time to the service.
         """
         self._http = HttpHook(base, self._headers)
         self._clock = clock
@@ -55,10 +60,10 @@ class Snapshot:
     """The state of one instance in the demo at one moment, for the chart.
 
     Attributes:
-        state: its state in the TApp's status, or `Broken`, `Drained` or `Silent`.
-        template: the name of its template.
-        image: the image of its container; empty without a pod.
-        revision: the revision of its pod; empty without a pod.
+        state: the state of the instance in the TApp's status, or `Broken`, `Drained` or `Silent`.
+        template: the name of the template that the instance runs.
+        image: the image of its container; empty if the instance has no pod.
+        revision: the revision of its pod; empty if the instance has no pod.
     """
 
     state: str
@@ -78,8 +83,9 @@ class Decision:
 
 @dataclass
 class Moment:
-    """One sync: its simulated time, and the state of each instance and the decision about it, by
-    number.
+    """One sync: its simulated time, and the states of the instances and the decisions about them.
+
+    `instances` and `decisions` have instance numbers as keys.
     """
 
     time: float
@@ -94,11 +100,11 @@ class Stage:
         hook: calls the service.
         world: the simulated cluster.
         spec: the spec of the TApp.
-        annotations: the annotations that the next `apply` writes.
+        annotations: the annotations of the TApp that the next `apply` writes.
         moments: the syncs of the act. The first entry has the state of the instances before the
             act.
         started: when the act began, in simulated seconds.
-        fewest_serving: the fewest instances that really served at one time in the act.
+        fewest_serving: the smallest number of instances that really served at one time in the act.
     """
 
     def __init__(self, base: str) -> None:
@@ -132,14 +138,14 @@ class Stage:
         self._earlier_writes = len(self.world.writes)
 
     def apply(self, spec: Document) -> None:
-        """Writes the TApp with this spec and the present annotations, like `kubectl apply`."""
+        """Writes the TApp with this spec and with `annotations`, as `kubectl apply` does."""
         self.spec = spec
         metadata = {"name": NAME, "annotations": self.annotations}
         tapp = {"apiVersion": "apps.tkestack.io/v1", "kind": "TApp", "metadata": metadata}
         self.world.apply({**tapp, "spec": spec})
 
     def delete(self) -> None:
-        """Deletes the TApp, like `kubectl delete`."""
+        """Deletes the TApp, as `kubectl delete` does."""
         self.world.delete("TApp", NAME)
 
     def settle(self) -> None:
@@ -164,7 +170,7 @@ class Stage:
     def _count_serving(self, event: Event) -> None:
         """Updates the number of instances that really serve, after a change of a pod.
 
-        The condition Ready does not show this while a container is replaced in place.
+        The condition Ready does not show this number while a container restarts in place.
         """
         if event.kind.name != "Pod":
             return
@@ -176,9 +182,10 @@ class Stage:
         self.fewest_serving = min(self.fewest_serving, len(self._serving))
 
     def _sync_moment(self, call: HookCall) -> Moment:
-        """Returns the record of a sync, with the decisions that the service explains at `/plan`.
+        """Returns the record of a sync.
 
-        `call` is the call of the sync hook, whose request is sent to `/plan` again.
+        Its request is sent again to the endpoint `/plan`, at which the service explains its
+        decisions. `call` is the call of the sync hook.
         """
         plan = self.plan(b"".join(call.parts), call.time)
         pods = _pods(call.request)
@@ -190,10 +197,11 @@ class Stage:
         return moment
 
     def plan(self, request: bytes, at: float) -> Document:
-        """Returns the decisions that the service explains at `/plan` for a request of the sync
-        hook.
+        """Returns the decisions that the service explains at `/plan` for a sync hook's request.
 
-        `at` is the simulated time of the decisions.
+        Args:
+            request: the body of the request.
+            at: the simulated time of the decisions.
         """
         self.hook.at = at
         try:
@@ -204,9 +212,7 @@ class Stage:
 
     @property
     def seconds(self) -> float:
-        """The length of the act in simulated seconds, from its start to its last sync; at least
-        0.1.
-        """
+        """The simulated seconds from the start of the act to its last sync; at least 0.1."""
         return max([moment.time - self.started for moment in self.moments], default=0.0) or 0.1
 
     @property
@@ -218,9 +224,10 @@ class Stage:
 
     @property
     def bad_writes(self) -> list[Write]:
-        """The writes of Metacontroller in all acts that were refused or changed nothing.
+        """The writes of Metacontroller in all acts that were refused or that changed nothing.
 
-        Left out are the PUTs with which Metacontroller follows each write of a pod's status.
+        Metacontroller sends a PUT of the pod after each write of the pod's status. Such PUTs are
+        left out if they changed nothing.
         """
         writes = self.world.writes
         status = {
@@ -264,9 +271,7 @@ class Stage:
         return status
 
     def condition(self, type: str) -> Document:
-        """Returns the condition of this type in the TApp's status; empty if the condition does not
-        exist.
-        """
+        """Returns the condition of this type in the TApp's status; empty if it does not exist."""
         return condition_of({"status": self.status}, type)
 
 
@@ -310,7 +315,7 @@ def _snapshot(pod: Document | None, state: str, template: str) -> Snapshot:
 def _finalize_moment(call: HookCall) -> Moment:
     """Returns the record of a call of the finalize hook.
 
-    The hook deletes every pod that is not being deleted yet.
+    The hook decides to delete every pod that is not being deleted yet.
     """
     moment = Moment(call.time)
     for number, pod in _pods(call.request).items():
@@ -338,10 +343,9 @@ Play = Generator[Spec | None, None, list[Goal]]
 
 @dataclass(frozen=True)
 class Act:
-    """One act of the demo: a change of the TApp's spec, with the text that a viewer reads before
-    it.
+    """One act of the demo: a change of the TApp's spec, with the text that viewers read first.
 
-    `play` is a generator function: it yields the new spec, or None to delete the TApp, and then
+    `play` is a generator function. It yields the new spec, or None to delete the TApp, and then
     returns the goals.
     """
 

@@ -1,7 +1,8 @@
 """The acts of the demo: each is one change of the spec and the goals that it must reach.
 
-An act is a generator. It yields the next spec, or None to delete the TApp. After the cluster has
-settled, the act returns its goals. Goals look at the cluster and not at the service's reports.
+An act is a generator. It yields the next spec, or None to delete the TApp. The caller then lets the
+cluster settle and resumes the act, which returns its goals. Goals look at the objects of the
+cluster, and not at the reports of the service.
 """
 
 import json
@@ -32,18 +33,18 @@ LOST = 60  # Seconds without a report after which a node is lost
 
 
 def drain(stage: Stage) -> Play:
-    """Changes an image. Pods with the readiness gate have to leave their Services before the
-    update.
+    """Changes an image of pods that have the readiness gate.
 
-    Yields the new spec and returns the goals, as every act does.
+    The pods have to leave their Services before the update. Yields the new spec and returns the
+    goals, as every act does.
     """
     before, closed_for = stage.uids, dict[int, float]()
 
     def measure(event: Event) -> None:
-        """Records for how long a pod's readiness gate was closed when its image changed.
+        """Records for how long the readiness gate of a pod was closed when its image changed.
 
-        The value is in simulated seconds, by instance number; negative infinity if the pod was
-        still Ready.
+        The value is in simulated seconds, by instance number. It is negative infinity if the pod
+        was still Ready.
         """
         pod = event.object
         if event.kind.name == "Pod" and pod["spec"]["containers"][0]["image"] == NEXT_IMAGE:
@@ -70,7 +71,7 @@ def drain(stage: Stage) -> Play:
 
 
 def lose_node(stage: Stage) -> Play:
-    """Lets a node stop reporting. Its instances have to start on other nodes."""
+    """Lets a node stop reporting. The instances of the node have to start on other nodes."""
     nodes = {number: pod["spec"]["nodeName"] for number, pod in stage.pods.items()}
     before, claims, lost = stage.uids, stage.claims, nodes[5]
     moved = {number for number, node in nodes.items() if node == lost}
@@ -103,12 +104,12 @@ def false_since(condition: Spec) -> float:
 
 
 def seconds(time: str) -> float:
-    """Returns a timestamp in an object as simulated seconds, which count from `EPOCH`."""
+    """Returns the time of a timestamp, in simulated seconds since `EPOCH`."""
     return datetime.fromisoformat(time).timestamp() - EPOCH.timestamp()
 
 
 def listed(numbers: set[int]) -> str:
-    """Returns the numbers as text, sorted: `2 and 5`."""
+    """Returns numbers as text, sorted, such as `2 and 5`."""
     return " and ".join(map(str, sorted(numbers)))
 
 
@@ -116,9 +117,11 @@ OLD, NEW, BAD, FIXED = "nginx:1.27", "nginx:1.28", "nginx:1.29-typo", "nginx:1.2
 
 
 def template(image: str, **more: Any) -> Spec:
-    """Returns a pod template with one container, which has this image and mounts the claim `data`.
+    """Returns a pod template with one container, which mounts the claim `data`.
 
-    `more` are further fields of the container.
+    Args:
+        image: the image of the container.
+        more: further fields of the container.
     """
     mounts = [{"name": "data", "mountPath": "/data"}]
     container = {"name": "web", "image": image, "volumeMounts": mounts, **more}
@@ -159,8 +162,9 @@ def canary(stage: Stage) -> Play:
 
 
 def roll(stage: Stage) -> Play:
-    """Gives the default template the canary's image, so that all instances but the canary are
-    updated.
+    """Gives the default template the canary's image.
+
+    All instances except the canary have to be updated.
     """
     before = stage.uids
     spec = {**stage.spec, "template": template(NEW)}
@@ -217,7 +221,7 @@ def kill(stage: Stage) -> Play:
 
 
 def start(stage: Stage) -> Play:
-    """Starts the stopped instance again, which has to use its old claim."""
+    """Starts the stopped instance again. The instance has to use its old claim."""
     claims = stage.claims
     yield {key: value for key, value in stage.spec.items() if key != "statuses"}
     volumes = stage.pods[3]["spec"]["volumes"] if 3 in stage.pods else []  # noqa: PLR2004
@@ -231,7 +235,10 @@ def start(stage: Stage) -> Play:
 
 
 def force(stage: Stage) -> Play:
-    """Lets four instances run a template that is not the rolling one and has a larger budget."""
+    """Lets four instances run a template other than the rolling template.
+
+    Their updates have a larger budget.
+    """
     before, claims = stage.uids, stage.claims
     hotfix = template(FIXED, env=[{"name": "HOTFIX", "value": "on"}])
     hotfix["spec"]["readinessGates"] = [{"conditionType": GATE}]
@@ -257,7 +264,7 @@ def force(stage: Stage) -> Play:
 
 
 def scale_up(stage: Stage) -> Play:
-    """Adds two instances. The others have to stay as they are."""
+    """Adds two instances. The existing instances have to stay as they are."""
     before = stage.uids
     yield {**stage.spec, "replicas": 8}
     kept = {number: uid for number, uid in stage.uids.items() if number in before}

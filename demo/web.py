@@ -16,14 +16,19 @@ _TICK = 0.1
 
 
 def template(name: str, image: str) -> Document:
-    """Returns a pod template with one container of this image, and with the label `app: NAME`."""
+    """Returns a pod template with the label `app: NAME` and one container.
+
+    Args:
+        name: the value of the label.
+        image: the image of the container.
+    """
     containers = [{"name": "web", "image": image}]
     spec = {"containers": containers, "terminationGracePeriodSeconds": 2}
     return {"metadata": {"labels": {"app": name}}, "spec": spec}
 
 
 def tapps() -> Iterator[Document]:
-    """Yields the TApps that exist when the page opens: the demo's own, and two further ones."""
+    """Yields the TApps that exist when the page opens: the one of the demo, and two more."""
     pool = {"canary": template(NAME, "shop:2.0")}
     budget = {"maxUnavailable": 1}
     yield _tapp(
@@ -42,9 +47,7 @@ def _tapp(name: str, **spec: object) -> Document:
 
 @contextmanager
 def running_in_real_time(kubectl: Kubectl) -> Iterator[None]:
-    """Lets the time of the simulated cluster pass as real time does, while the `with` block
-    runs.
-    """
+    """Lets the time of the simulated cluster pass as real time does, during the `with` block."""
     ended = threading.Event()
 
     def run() -> None:
@@ -65,9 +68,7 @@ def running_in_real_time(kubectl: Kubectl) -> Iterator[None]:
 
 
 def session_of(kubectl: Kubectl) -> Session:
-    """Returns a session of the plugin for a user of the embedded cluster, with its simulated
-    time.
-    """
+    """Returns a session of the plugin on the embedded cluster, which uses the simulated time."""
     return Session(kubectl, kubectl.world.clock.unix)
 
 
