@@ -1,7 +1,8 @@
 """The demo as an animated picture: `python -m demo --film FILE` writes an SVG without scripts.
 
-Each picture shows what the demo prints, drawn by rich. The pictures are on top of each other, and
-CSS animations show them in turn. Browsers play these animations in `<img>` as well.
+Each picture shows text that the demo prints, drawn by the library rich. The pictures lie on top of
+each other, and CSS animations show them one after another. Browsers play these animations in
+`<img>` as well.
 """
 
 import io

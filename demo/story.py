@@ -303,7 +303,10 @@ def delete(stage: Stage) -> Play:
 
 
 def hotfixed(stage: Stage) -> set[int]:
-    """Returns the numbers of the instances whose container has the variable of the hotfix."""
+    """Returns the numbers of the instances whose container has an environment variable.
+
+    Only the template of the hotfix sets one.
+    """
     return {number for number, pod in stage.pods.items() if pod["spec"]["containers"][0].get("env")}
 
 

@@ -135,7 +135,7 @@ def _add_file(file: Path, place: Path) -> None:
 
 
 def license_files(found: Distribution) -> Iterator[Path]:
-    """Yields the paths of the license files that a Python package has."""
+    """Yields the paths of the license files of a Python package."""
     for file in found.files or ():
         if re.match(r"(LICEN[CS]E|COPYING|NOTICE)", file.name):
             yield Path(str(file.locate()))
@@ -157,7 +157,7 @@ def bundled() -> list[Distribution]:
 def pack(whole: Path, archive: Path) -> None:
     """Packs the files of the directory `whole` into a .tar.gz archive, without owners and times.
 
-    Links are packed as the files that they point to, because krew does not unpack links.
+    A link is packed as the file that it points to, because krew does not unpack links.
     """
     with tarfile.open(archive, "w:gz", dereference=True) as packed:
         for file in sorted(each for each in whole.rglob("*") if each.is_file()):

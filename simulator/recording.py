@@ -129,9 +129,10 @@ class RecordingStore:
     def _recorded(
         self, verb: str, kind: Kind, obj: Object, paths: tuple[str, ...] = ()
     ) -> Iterator[None]:
-        """Runs the write in the `with` block and records it if it is refused.
+        """Runs the write in the `with` block, and records the write if it is refused.
 
-        Raises the error that `fail` has set up for such a write, instead of running the block.
+        If `fail` has set up an error for this write, the error is raised and the block does not
+        run.
         """
         try:
             self._maybe_fail(verb, kind)

@@ -125,12 +125,12 @@ class World:
 
     @property
     def writes(self) -> list[Write]:
-        """All writes of Metacontroller so far. A test may clear the list to start a new count."""
+        """All writes of Metacontroller so far. A test may empty the list before it counts."""
         return self.store.writes
 
     @property
     def outcomes(self) -> dict[tuple[str, ...], str]:
-        """The error of each object's last sync, by key; an empty string after a success."""
+        """Key of an object -> error of the object's last sync; an empty string after a success."""
         found: dict[tuple[str, ...], str] = {
             (*key,): text for key, text in self.metacontroller.outcomes.items()
         }

@@ -1,9 +1,9 @@
-"""Admission: how the API server changes and checks an object before storing it.
+"""Admission: how the API server changes and checks an object before it stores the object.
 
-`Admission` has one method for each kind and operation. Pods get defaults and pass the admission
-plugins that run in every cluster (ServiceAccount, Priority, DefaultTolerationSeconds), and then the
-*policies* of a test. Claims get defaults, the default StorageClass and the protection finalizer,
-and may only grow if their StorageClass allows that. Source: Kubernetes v1.37.2,
+`Admission` has one method for each kind and operation. Pods get defaults, and pass the admission
+plugins of every cluster (ServiceAccount, Priority, DefaultTolerationSeconds). They then pass the
+*policies* of a test. Claims get defaults, the default StorageClass and the protection finalizer.
+Claims may only grow if their StorageClass allows expansion. Source: Kubernetes v1.37.2,
 plugin/pkg/admission.
 
 A policy is a callable `(operation, object) -> object` with the operation "CREATE" or "UPDATE". It

@@ -76,8 +76,8 @@ class Cluster:
         clock: the simulated time, for creation and deletion timestamps.
         kinds: the resource types that the cluster has.
         rng: the source of random numbers.
-        version: the resourceVersion before the first write; each write increments the version. Uids
-            depend on this number, too, so that two clusters do not share uids.
+        version: the resourceVersion before the first write; each write increments it. Uids contain
+            this number, so that two clusters with different numbers have no uid in common.
     """
 
     def __init__(self, clock: Clock, kinds: Kinds, rng: random.Random, version: int = 0) -> None:

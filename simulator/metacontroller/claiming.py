@@ -1,14 +1,15 @@
-"""Finds the children of a parent; adopts and releases objects on the way.
+"""Finds the children of a parent; adopts and releases objects at the same time.
 
-`claim` applies Metacontroller's rules (4.17.2, pkg/dynamic/controllerref):
+`claim` applies Metacontroller's rules (4.17.2, pkg/dynamic/controllerref). The label selector is
+the one for the children of the parent.
 
-* An object that the parent controls and its selector matches is a child, even during its deletion.
-* An object that the parent controls and its selector does not match is released, unless the parent
+* An object that the parent controls and the selector matches is a child, even during its deletion.
+* An object that the parent controls and the selector does not match is released, unless the parent
   is being deleted.
 * A matching object without a controller is adopted, after a live read has shown that the parent is
   not being deleted.
 
-The hook gets the cached object from before the adoption.
+The hook gets the cached object, which is older than the adoption.
 """
 
 from collections.abc import Callable
@@ -87,8 +88,8 @@ def claim(
 ) -> list[Entry]:
     """Returns the parent's children of one kind, after it has adopted and released objects.
 
-    A child that was just adopted is returned as cached before the adoption. Raises ClaimError with
-    all errors after every object has been processed.
+    A child that was just adopted is returned as it was before the adoption. If errors occur, all
+    objects are still processed; then ClaimError is raised with all errors.
     """
     store, cache, selector = environment.store, environment.cache, selector_of(parent)
     namespace = namespace_of(parent)

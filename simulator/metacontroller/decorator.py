@@ -1,13 +1,13 @@
 """Metacontroller, running one DecoratorController.
 
 A sync runs for every event of every object that the controller's selectors match. The sync calls
-the hook and writes the response into the object itself: first the status (PUT of the subresource),
-and then labels and annotations (PUT of the object). Source: Metacontroller 4.17.2,
+the hook and writes the response into the object itself. It first writes the status (PUT of the
+subresource), and then labels and annotations (PUT of the object). Source: Metacontroller 4.17.2,
 pkg/controller/decorator (controller.go, hooks.go, selector.go).
 
-Not modeled, and refused: attachments, the hooks finalize and customize, annotation selectors,
-ignoreStatusChanges. Not modeled either: the removal of a finalizer that an earlier version of the
-controller has added.
+Manifests with these features are refused, because they are not modeled: attachments, the hooks
+finalize and customize, annotation selectors, ignoreStatusChanges. Also not modeled is the removal
+of a finalizer that an earlier version of the controller has added.
 """
 
 from collections.abc import Callable, Iterable, Mapping

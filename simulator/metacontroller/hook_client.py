@@ -90,8 +90,9 @@ class HttpHook:
     """Calls a hook over HTTP or HTTPS.
 
     Args:
-        base: scheme, host and port that replace those of the manifest's URL; empty to keep them.
-        headers: called before each request; returns additional headers.
+        base: scheme, host and port that replace those of the manifest's URL; empty to use the
+            manifest's URL unchanged.
+        headers: called before each request; returns headers to add to the request.
     """
 
     def __init__(self, base: str = "", headers: Callable[[], dict[str, str]] = dict) -> None:

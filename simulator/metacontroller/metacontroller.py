@@ -121,7 +121,7 @@ def _aggregate(errors: list[str]) -> str:
 class Metacontroller(Loop[Key]):
     """Syncs all parents of one CompositeController.
 
-    `on_call` is called with each call of a hook before the request is sent.
+    `on_call` is called with each call of a hook before the request is sent to the hook.
     """
 
     def __init__(

@@ -138,11 +138,11 @@ def sync_request(
     """Returns the body of a request to the sync or finalize hook, in parts that the caller joins.
 
     Args:
-        hook: the hook; its version decides the keys of the objects.
+        hook: the hook; its version decides the keys of the objects in the request.
         controller: the JSON of the CompositeController.
         parent: the parent.
-        groups: the children, and the related objects, each by kind.
-        finalizing: True for the finalize hook.
+        groups: two mappings from kind to objects: the children, and the related objects.
+        finalizing: True for the finalize hook, False for the sync hook.
     """
     children, related = groups
     return [

@@ -26,9 +26,9 @@ _NOT_CACHED: tuple[list[Object], float] = [], float("-inf")
 
 
 class Related:
-    """Finds the objects that the customize hook's rules relate to a parent.
+    """Finds the objects that the rules of the customize hook relate to a parent.
 
-    `Related` also tells whether a changed object is related to a parent, so that the parent is
+    It also checks whether a changed object is related to a parent, so that the parent has to be
     synced. `call_hook` calls the customize hook for a parent and returns its rules.
     """
 

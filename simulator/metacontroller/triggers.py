@@ -1,9 +1,14 @@
 """Decides which parents have to be synced after a change of an object in the cache.
 
-`Triggers` subscribes to the caches. A changed child enqueues its controller. A changed object
-without a controller enqueues every parent that would adopt it. Any other object enqueues every
-parent whose rules of related objects select its old or new state. Source: the event handlers in
-Metacontroller 4.17.2, pkg/controller/composite/controller.go.
+`Triggers` subscribes to the caches. A change may have several of these effects:
+
+- A changed parent is synced.
+- If a child changes that a parent controls, this parent is synced.
+- If a child changes that has no controller, every parent that would adopt it is synced.
+- With a customize hook, every parent is synced whose rules of related objects select the old or the
+  new state of the object.
+
+Source: the event handlers in Metacontroller 4.17.2, pkg/controller/composite/controller.go.
 """
 
 from collections.abc import Callable
@@ -44,7 +49,8 @@ def changes_only_status(old: Object, new: Object) -> bool:
 
 
 class Triggers:
-    """Calls `enqueue` with the key of each parent that a change in the caches concerns.
+    """Calls `enqueue` with the key of each parent that has to be synced after a change in the
+    caches.
 
     `parent_kind` is the kind of the parents; None until the first parent appears in the cache.
     """

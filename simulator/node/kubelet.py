@@ -1,9 +1,10 @@
 """The kubelets of all nodes of a cluster.
 
-`Kubelet` subscribes to the cluster, gives each scheduled pod a `pod_worker.PodWorker`, advances the
-worker when its next action is due, and writes the status that the worker publishes. Each pod has at
-most one timer. Tests steer the kubelets through `levers` (`simulator.node.levers`) and the
-methods `finish`, `evict`, `fail_liveness`, `retry`, `release` and `restart`.
+`Kubelet` subscribes to the events of the cluster. It gives each scheduled pod a
+`pod_worker.PodWorker`, and advances the worker when its next action is due. It then writes the
+status that the worker publishes. Each pod has at most one timer. Tests control the kubelets through
+`levers` (`simulator.node.levers`) and the methods `finish`, `evict`, `fail_liveness`, `retry`,
+`release` and `restart`.
 
 Not modeled: probes that fail after a success, ephemeral containers, static pods, volumes.
 """
@@ -53,9 +54,9 @@ class Kubelet:
         return self._workers.get(uid_of(pod))
 
     def finish(self, pod: Object, exit_code: int = 0, container: str | None = None) -> None:
-        """Makes the running main containers of a pod exit now with `exit_code`.
+        """Makes running main containers of a pod exit now with `exit_code`.
 
-        If `container` is not None, only the container of this name exits.
+        If `container` is None, all of them exit; if not, only the container of this name.
         """
         self._workers[uid_of(pod)].finish(exit_code, container, self._clock.now)
         self._work(uid_of(pod))
@@ -205,7 +206,7 @@ def _has_run_before(pod: Object) -> bool:
 def _as_deleted(pod: Object) -> Object:
     """Returns a pod with a deletion timestamp and its grace period.
 
-    The kubelet treats a pod that has disappeared from the API like a pod in deletion.
+    The kubelet treats a pod that the API server no longer has like a pod that is being deleted.
     """
     grace = pod["spec"].get("terminationGracePeriodSeconds", GRACE)
     gone = with_meta(pod, deletionGracePeriodSeconds=grace)

@@ -118,7 +118,7 @@ class Levers:
         return self.image_pull_seconds(image)
 
     def pull_error(self, image: str) -> str:
-        """Returns the error message of a registry that does not have the image."""
+        """Returns the error message of a registry that lacks the image."""
         name = canonical_name(image)
         why = f'failed to pull and unpack image "{name}": {name}: not found'
         return f"rpc error: code = NotFound desc = {why}"
@@ -132,7 +132,7 @@ class Levers:
     def moment(self, time: float) -> float:
         """Returns the time at which a kubelet carries out an action that is due at `time`.
 
-        A subclass may return a later time, for a kubelet that is late.
+        This method returns `time`. A subclass may return a later time, for a slow kubelet.
         """
         return time
 

@@ -82,14 +82,14 @@ class LocalPod:
 
     @property
     def has_run(self) -> bool:
-        """True if the runtime has a process of any container, running or ended."""
+        """True if the runtime knows a process of any container, running or ended."""
         return any(container.runs for container in self.all)
 
     @property
     def containers_to_resize(self) -> list[str]:
         """The names of running containers whose actual resources differ from those in the spec.
 
-        The list is empty if `Levers.resizes` is False, so that kubelets do not resize.
+        The list is empty if `Levers.resizes` is False, because kubelets then do not resize.
         """
         specs = specs_of(self.pod) if self.node.levers.resizes else {}
         return [
@@ -108,8 +108,9 @@ class LocalPod:
         return str(self.status.get("phase", "Pending"))
 
     def shown(self, name: str) -> Object:
-        """Returns the status of a container as the kubelet last published it; empty if it never
-        did.
+        """Returns the status of a container as the kubelet last published it.
+
+        Returns an empty mapping if the kubelet has not published it yet.
         """
         return self._shown.get(name) or {}
 

@@ -37,8 +37,8 @@ def phase_of(pod: Object, shown: Mapping[str, Object], *, initialized: bool, fin
     """Returns the phase of a pod.
 
     Args:
-        pod: the pod.
-        shown: container name -> the container's status.
+        pod: the API object.
+        shown: container name -> status of the container.
         initialized: True if all init containers have succeeded or have started as sidecars.
         final: True if no container of the pod will be started again.
     """

@@ -100,8 +100,8 @@ class PodWorker:
     def retry(self, now: float) -> None:
         """Ends all back-offs and runs all probes now.
 
-        If a test has changed the times after which images are ready, the new times apply to running
-        containers, too.
+        If a test has changed the seconds until images are ready, they now also apply to running
+        containers.
         """
         levers = self._node.levers
         for container in self.local.all:
@@ -158,7 +158,9 @@ class PodWorker:
 
     @property
     def next_action_without_retries(self) -> float | None:
-        """The time of the next action that is not a retry after a failure or back-off, or None."""
+        """The time of the next action other than a retry after a failure or back-off; None if there
+        is none.
+        """
         times = [run.ends_at for run in self._alive()]
         times.append(self.local.next_probe_time() if self.local.end is None else None)
         if self._running_sync is not None:
@@ -168,7 +170,7 @@ class PodWorker:
         return min((time for time in times if time is not None), default=None)
 
     def advance(self, now: float) -> None:
-        """Runs all actions that are due by `now`, one after the other, each at its own time."""
+        """Runs all actions that are due by the time `now`, in order, each at its own time."""
         while (time := self.next_action) is not None and time <= now:
             self.local.now = max(self.local.now, self._node.levers.moment(time))
             self._act(self.local.now)
@@ -247,7 +249,7 @@ def _due(time: float | None, now: float) -> bool:
 def _sync_triggers(pod: Object) -> Json:
     """Returns the fields of an API object whose change makes the kubelet sync the pod soon.
 
-    The conditions of readiness gates are not included, because the kubelet reacts to them later.
+    The conditions of readiness gates are not among them, because the kubelet reacts to these later.
     """
     grace = (pod.get("metadata") or {}).get("deletionGracePeriodSeconds")
     finished = (pod.get("status") or {}).get("phase") in COMPLETED

@@ -1,8 +1,8 @@
 """The resource types of a cluster: names, scope, and whether they have a status and a generation.
 
-`Kinds` starts with `BUILT_IN`, the kinds that a workload hook can meet. Custom kinds come from
-CustomResourceDefinition manifests. An unknown kind of a named API group is assumed to be
-namespaced, with status and generation, when its first object appears.
+`Kinds` starts with `BUILT_IN`, the kinds that a workload hook may use. Custom kinds come from
+CustomResourceDefinition manifests. When the first object of an unknown kind appears, the kind is
+registered if it has an API group. It then counts as namespaced, with status and generation.
 """
 
 from collections.abc import Iterable
@@ -134,8 +134,8 @@ class Kinds:
     def named(self, api_version: str, name: str) -> Kind:
         """Returns the kind with this apiVersion and this kind name.
 
-        An unknown kind outside the core group is registered as a custom kind. In the core group an
-        unknown kind raises UnknownKindError.
+        An unknown kind outside the core group is registered as a custom kind. An unknown kind in
+        the core group raises UnknownKindError.
         """
         known = self._by_name.get((api_version, name))
         if known is not None:

@@ -27,7 +27,7 @@ _SHOWN = 5  # Most broken instances that a message describes; of further ones it
 
 @dataclass(frozen=True)
 class Conditions:
-    """All conditions of a TApp in one sync, without their times."""
+    """All conditions of a TApp in one sync, as findings (conditions without their times)."""
 
     available: Finding
     progressing: Finding

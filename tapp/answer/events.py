@@ -60,7 +60,7 @@ class EventReason(StrEnum):
 
 
 class Event(msgspec.Struct, frozen=True, gc=False):
-    """One Event of a TApp, without its time and its reporter."""
+    """One Kubernetes Event about a TApp, without its time and its reporter."""
 
     name: str
     warning: bool  # True for type `Warning`: a person should look at it. False for type `Normal`
@@ -115,7 +115,7 @@ def _event(tapp: str, uid: str, news: _News) -> Event:
 
 
 def _cut(note: str) -> str:
-    """Returns a note of an Event, cut to the number of bytes that Kubernetes accepts."""
+    """Returns the note of an Event, shortened to at most `NOTE_BYTES` bytes."""
     text = note.encode("utf-8", "replace")
     if len(text) <= NOTE_BYTES:
         return text.decode()

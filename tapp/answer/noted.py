@@ -44,9 +44,10 @@ def notes_of(plan: Plan) -> dict[str, Any]:
 
 
 def _outdated(plan: Plan) -> str:
-    """Returns the instances whose pod runs an older revision although no partition keeps it.
+    """Returns the instances that should be updated: their pod runs an older revision.
 
-    The instances are written as ranges of numbers, such as `0-3,7`.
+    Instances that a partition keeps at an older revision are not included. The result has ranges of
+    instance numbers, such as `0-3,7`.
     """
     return ranges(
         case.instance.id

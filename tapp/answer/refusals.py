@@ -33,7 +33,10 @@ def refusals(plan: Plan) -> list[Finding]:
 
 
 def _pods_not_created(plan: Plan) -> Finding | None:
-    """Returns the condition about pods that were requested long ago and do not exist, or None."""
+    """Returns the condition about pods that were requested long ago and still do not exist.
+
+    Returns None if there are no such pods.
+    """
     since = _since(overdue(plan.findings.missing.pods, plan.now))
     message = since and (
         f"pods that the service has requested do not exist: {since}. If the API server refuses "
@@ -63,7 +66,7 @@ def not_deleted(overdue: Overdue, namespace: str) -> list[Finding]:
 
 
 def _claims_not_owned(plan: Plan) -> Finding | None:
-    """Returns the condition about claims that pods use and the TApp does not own, or None."""
+    """Returns the condition about claims that pods use and that the TApp does not own, or None."""
     found = overdue(plan.findings.missing.claims, plan.now)
     if not found:
         return None
@@ -280,7 +283,7 @@ def _claims(prefix: str, ids: Collection[int]) -> str:
 
 
 def _services_not_created(plan: Plan) -> Finding | None:
-    """Returns the condition about Services of `spec.serviceTemplate` that do not exist, or None."""
+    """Returns the condition about missing or outdated Services of the instances, or None."""
     if plan.world.tapp.spec.service_template is None:
         return None
     if SERVICE not in plan.world.declared.plain:
@@ -361,7 +364,7 @@ def _unreadable_pods(plan: Plan) -> Finding | None:
 
 
 def _foreign_pods(plan: Plan) -> Finding | None:
-    """Returns the condition about pods whose name is not the name of an instance, or None."""
+    """Returns the condition about pods of the TApp whose name belongs to no instance, or None."""
     names = name_list([pod.name for pod in plan.world.foreign])
     message = names and (
         f"the TApp owns pods whose names are not the names of instances: {names}. The service does "

@@ -118,7 +118,9 @@ def _effect(part: str, key: str, new: dict[str, str], read: set[str]) -> Effect:
 def _restarting_entries(before: dict[str, Any], after: dict[str, Any]) -> set[str]:
     """Returns the labels and annotations whose change restarts a container, such as `labels/app`.
 
-    `before` and `after` are the old and the new template.
+    Args:
+        before: the old template.
+        after: the new template.
     """
     old, new = (
         read_by(

@@ -51,7 +51,10 @@ _decode_template_only = msgspec.json.Decoder(_TemplateOnly).decode
 
 @dataclass(frozen=True)
 class Templates:
-    """The resolved templates of one version of a TApp's spec: the current one or a recorded one."""
+    """The templates of one version of a TApp's spec, after validation.
+
+    The version is the current spec or an older one that a ControllerRevision has recorded.
+    """
 
     spec: TAppSpec  # The TApp's spec.
     app: str  # The TApp's name.
@@ -77,7 +80,7 @@ class Templates:
     own: Mapping[int, TemplateResult] = field(default_factory=dict)
 
     def of(self, instance: int) -> TemplateResult:
-        """Returns the template that an instance should run, with its placeholders filled in.
+        """Returns the template that an instance has to run, with its placeholders filled in.
 
         Returns `Unresolved` if the template does not exist or cannot be used. `instance` is the
         number of the instance.
@@ -138,7 +141,8 @@ class Templates:
     def body_of(self, instance: int) -> dict[str, Any] | None:
         """Returns the template of an instance as its author wrote it, with placeholders filled in.
 
-        Returns None if the template cannot be used.
+        Returns None if the template does not exist or cannot be used. `instance` is the number of
+        the instance.
         """
         name = self.spec.template_name(instance)
         found = self.named(name)
@@ -311,7 +315,7 @@ def _not_in_spec(name: str) -> Unresolved:
 def _name_of(spec: TAppSpec, id: str) -> str:
     """Returns the name of the template that an instance runs.
 
-    `id` is the number of the instance as a text, such as a key in `spec.values`.
+    `id` is the number of the instance as text, as in a key of `spec.values`.
     """
     return spec.templates.get(id) or spec.default_name
 

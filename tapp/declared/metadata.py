@@ -32,13 +32,14 @@ class Metadata(NamedTuple):
     annotations: Entries
 
     def of(self, part: str) -> Entries:
-        """Returns the labels if `part` is `labels`, and otherwise the annotations."""
+        """Returns the labels if `part` is `labels`, and the annotations if it is `annotations`."""
         return self.labels if part == "labels" else self.annotations
 
     def summary(self) -> bytes:
-        """Returns the metadata as JSON with digests in place of long values.
+        """Returns the labels and annotations as JSON, with digests in place of long values.
 
-        Equal metadata has the same summary, so summaries can be compared instead of the metadata.
+        Equal labels and annotations have the same summary, so the service stores and compares only
+        summaries.
         """
         parts = [_summaries(entries) for entries in self]
         return msgspec.json.encode(parts, order="sorted")
@@ -79,7 +80,9 @@ def held_annotations(annotations: Mapping[str, Any]) -> frozenset[str]:
 
 
 def _summaries(entries: Entries) -> Entries:
-    """Returns the entries with a digest in place of each long value."""
+    """Returns labels or annotations with a digest in place of each value of over `_LONGEST`
+    characters.
+    """
     return {
         key: text if len(text) <= _LONGEST else f"a text with the digest {digest(text)}"
         for key, text in entries.items()

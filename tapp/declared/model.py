@@ -1,8 +1,8 @@
-"""The TApp as a user wrote it: a typed view of the parent object, and the source of the CRD.
+"""The TApp as a user wrote it: a typed view of Metacontroller's parent object.
 
-The text below a field becomes the field's description in the CRD and in docs/reference.md (`make
-generate`). Pod templates stay plain mappings, so that fields which Kubernetes adds in future
-versions are kept.
+The models are also the source of the CRD. The text below a field becomes the field's description in
+the CRD and in docs/reference.md (`make generate`). Pod templates stay plain mappings, so that
+fields are kept which Kubernetes adds in future versions.
 """
 
 from typing import Annotated, Any, Final, Literal
@@ -165,7 +165,9 @@ class TAppSpec(Value):
 
     @property
     def rolling_name(self) -> str:
-        """Name of the rolling template: `updateStrategy.template`, or the default template."""
+        """Name of the rolling template: `updateStrategy.template`, or the default template if
+        unset.
+        """
         return self.update_strategy.template or self.default_name
 
     def template_name(self, instance: int) -> str:
@@ -221,7 +223,10 @@ class ParentMeta(Value):
 
 
 class Parent(Value):
-    """A TApp without spec and status: a deletion must not depend on their being valid."""
+    """A TApp without spec and status, for deletions.
+
+    A TApp has to be deletable even if its spec or status is invalid.
+    """
 
     api_version: str = Field(pattern=r"^apps\.tkestack\.io/")
     kind: Literal["TApp"]
@@ -240,19 +245,28 @@ class TApp(Parent):
 
 
 class ClaimPolicy(Value):
-    """The claim retention policy alone, for a deletion: other parts of the spec may be invalid."""
+    """The retention policy of claims, for deletions.
+
+    A deletion reads only this part of the spec, because other parts may be invalid.
+    """
 
     persistent_volume_claim_retention_policy: RetentionPolicy = RetentionPolicy()
 
 
 class HoldPolicy(Value):
-    """The time limit of holds alone, for a deletion: other parts of the spec may be invalid."""
+    """The time limit of holds, for deletions.
+
+    A deletion reads only this part of the spec, because other parts may be invalid.
+    """
 
     deletion_hold_timeout_seconds: Whole | None = None
 
 
 class LostPolicy(Value):
-    """The policies for lost nodes alone, for a deletion: other parts of the spec may be invalid."""
+    """The policies for pods on lost nodes, for deletions.
+
+    A deletion reads only this part of the spec, because other parts may be invalid.
+    """
 
     force_delete_pod: bool = False
     never_migrate: bool = False

@@ -53,12 +53,14 @@ _MOST_FAILURES = 1_000
 
 
 def _noted(value: Any) -> dict[str, str]:
-    """Returns the entries of a mapping whose values are times (RFC 3339)."""
+    """Returns the entries of a mapping whose values are times (RFC 3339); empty if there are
+    none.
+    """
     return {key: item for key, item in _texts(value).items() if is_written(item)}
 
 
 def _since(value: Any) -> dict[str, str]:
-    """Returns the entries of a mapping whose keys are times (RFC 3339)."""
+    """Returns the entries of a mapping whose keys are times (RFC 3339); empty if there are none."""
     return {key: item for key, item in _texts(value).items() if is_written(key)}
 
 
@@ -117,15 +119,16 @@ class TemplateCounts(Value):
 
 
 class ObservedStatus(Value):
-    """`status` of a TApp.
+    """The status of a TApp, as the service last wrote it.
 
-    A field that is a ClassVar is only written. The service reads the others back, because it keeps
-    no memory of its own between syncs: for example since when a pod is waited for, or which
-    instances a partition keeps. Users may have changed the status. So a value of a wrong shape
-    counts as absent, and no sync fails because of it. Field names in Python's spelling
-    (`not_created`) are not read, either.
+    The service only writes the fields that are a ClassVar. It reads all other fields in later
+    syncs, because it has no memory of its own. Examples are the time since when a sync waits for a
+    pod, and the instances that a partition keeps.
 
-    In the CRD only the status of a condition has an enum. The API server would refuse or drop a
+    Users may have changed the status. So a value of a wrong shape counts as absent, and no sync
+    fails because of it. Python's spelling of a field's name (`not_created`) is not accepted either.
+
+    In the CRD, only the status of a condition has an enum. The API server would refuse or drop a
     value outside of an enum, and the service would then write the status again at every sync.
     """
 

@@ -13,7 +13,9 @@ Retention = Literal["Retain", "Delete"]
 
 
 class ForceUpdate(Value):
-    """`spec.updateStrategy.forceUpdate`: the budget of instances without the rolling template."""
+    """`spec.updateStrategy.forceUpdate`: the budget of instances that do not run the rolling
+    template.
+    """
 
     max_unavailable: int | str = Field(default="100%", json_schema_extra=BUDGET)
     """How many instances may be unavailable while instances of this group are updated. A number, or
@@ -21,7 +23,7 @@ class ForceUpdate(Value):
 
     @property
     def is_written(self) -> bool:
-        """True if the spec has this budget, False if it is the default."""
+        """True if the spec sets this budget, False if the budget has its default value."""
         return "max_unavailable" in self.model_fields_set
 
 

@@ -15,6 +15,7 @@ _UNNAMED = ("tolerations", "readinessGates")
 def shape_problem(body: Any) -> str:
     """Returns why a pod template has the wrong shape, or an empty string.
 
+    The shape is right if the parts that the service reads have the right types and required fields.
     `body` is the template as its author wrote it.
     """
     if not isinstance(body, dict):

@@ -179,7 +179,7 @@ class Template:
     def spec(self) -> dict[str, Any]:
         """The pod spec in canonical form (`canonical.canonical`).
 
-        A volume whose name a claim template has is left out, because claims take precedence.
+        It lacks volumes that have the name of a claim template, because claims take precedence.
         """
         return self.spec_source() if callable(self.spec_source) else self.spec_source
 
@@ -363,7 +363,7 @@ def _repetition_problem(name: str, spec: dict[str, Any]) -> str:
 
 
 def has_served_gate(spec: dict[str, Any]) -> bool:
-    """Returns True if a pod spec has a readiness gate of this service."""
+    """Returns True if a pod spec has a readiness gate that this service opens and closes."""
     return any(gate.get("conditionType") in GATES for gate in maps_of(spec.get("readinessGates")))
 
 

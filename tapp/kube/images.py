@@ -79,7 +79,11 @@ def _is_registry(first: str) -> bool:
 
 
 def canonical_name(image: str) -> str:
-    """Returns an image reference with registry, path, and tag or digest written out."""
+    """Returns an image reference with its registry, its path, and its tag or digest written out.
+
+    For example, `nginx` becomes `docker.io/library/nginx:latest`. A digest takes the place of the
+    tag.
+    """
     name, at, digest = image.partition("@")
     first, slash, rest = name.partition("/")
     registry, path = (first, rest) if slash and _is_registry(first) else (_HUB, name)
@@ -95,7 +99,7 @@ def canonical_name(image: str) -> str:
 
 
 def _tagged(path: str) -> tuple[str, str, str]:
-    """Splits an image path into three texts: the path before the tag, the colon, and the tag.
+    """Splits an image path into three texts: the path without the tag, the colon, and the tag.
 
     Colon and tag are empty if the path has no tag.
     """

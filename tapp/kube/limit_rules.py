@@ -45,7 +45,7 @@ def is_port_name(text: str) -> bool:
 
 
 def _is_config_key(text: str) -> bool:
-    """Returns True if a text may be a key of a ConfigMap or Secret (IsConfigMapKey)."""
+    """Returns True if a text is a valid key in a ConfigMap or Secret (IsConfigMapKey)."""
     fits = len(text) <= MAX_NAME and _CONFIG_KEY.fullmatch(text) is not None
     return fits and text != "." and not text.startswith("..")
 
@@ -89,12 +89,12 @@ def _text(fits: Callable[[str], bool], rule: str) -> Rule:
 
 
 def one_of(*allowed: str) -> Rule:
-    """Returns the rule for a text field that has a few valid values."""
+    """Returns the rule for a text field that accepts only the texts in `allowed`."""
     return _text(lambda text: text in allowed, f"it must be one of {', '.join(allowed)}")
 
 
 def number(least: int, most: int = LARGEST_NUMBER) -> Rule:
-    """Returns the rule for a field with a whole number from `least` to `most`."""
+    """Returns the rule for a field that accepts whole numbers from `least` to `most`."""
 
     def check(value: Any) -> str:
         wrong = type(value) is int and not least <= value <= most

@@ -433,12 +433,12 @@ def missing_image(spec: Mapping[str, Any]) -> str:
 
 
 def length_in_go(value: Any) -> int:
-    """Returns the length of a value's JSON in bytes, as Go encodes it."""
+    """Returns the length that a value has as JSON if Go encodes it, in bytes."""
     return go_length(msgspec.json.encode(value))
 
 
 def go_length(text: bytes) -> int:
-    """Returns the length that a JSON text has in bytes if Go encodes it.
+    """Returns the length that a JSON text would have if Go had encoded it, in bytes.
 
     Go encodes each of `<`, `>`, `&`, U+2028 and U+2029 with six bytes.
     """

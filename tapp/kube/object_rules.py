@@ -110,9 +110,9 @@ def not_with_empty_key(value: Mapping[str, Any]) -> str:
 
 
 def toleration_value(value: Mapping[str, Any]) -> str:
-    """Returns a sentence on an invalid value of a toleration, or an empty string.
+    """Returns a sentence on the invalid value of a toleration, or an empty string.
 
-    With the operator Exists, a toleration must not have a value.
+    A value is invalid if it has a wrong form, or if the operator is Exists, which takes no value.
     """
     text, operator = value.get("value"), value.get("operator") or "Equal"
     if operator == "Exists" and text:
@@ -197,9 +197,9 @@ def restart_rules(value: Mapping[str, Any]) -> str:
 
 
 def plain_init_container(value: Mapping[str, Any]) -> str:
-    """Returns a sentence on an init container with a probe or a hook, or an empty string.
+    """Returns a sentence on an init container with a probe or a lifecycle hook, or an empty string.
 
-    Only native sidecars (`restartPolicy: Always`) may have them.
+    Only native sidecars (init containers with `restartPolicy: Always`) may have probes and hooks.
     """
     if value.get("restartPolicy") == "Always":
         return ""
@@ -307,7 +307,10 @@ def shared_processes(spec: Mapping[str, Any]) -> str:
 
 
 def sleeps(spec: Mapping[str, Any]) -> str:
-    """Returns a sentence on a hook that sleeps longer than the pod's grace period, or ""."""
+    """Returns a sentence on a hook that sleeps longer than the pod's grace period, or "".
+
+    The hook is a lifecycle hook of a container.
+    """
     grace = spec.get("terminationGracePeriodSeconds")
     grace = grace if type(grace) is int else GRACE
     for container in _containers(spec):

@@ -87,7 +87,7 @@ class ClaimObject(msgspec.Struct, frozen=True, gc=False):
 
 
 class PlainObject(msgspec.Struct, frozen=True, gc=False):
-    """A child of which only metadata and spec are used, such as a Service."""
+    """A child of which decisions use only metadata and spec, such as a Service."""
 
     metadata: PodMeta
     spec: Raw = NOTHING
@@ -141,7 +141,7 @@ class RevisionMeta(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class RevisionObject(msgspec.Struct, frozen=True, gc=False):
-    """A ControllerRevision; its `data` is decoded on demand."""
+    """A ControllerRevision, whose field `data` is decoded on demand."""
 
     metadata: RevisionMeta
     revision: Annotated[int, Meta(ge=0, le=2**53)] | None = None
@@ -166,7 +166,9 @@ class Terminated(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class ContainerState(msgspec.Struct, frozen=True, gc=False):
-    """`state` or `lastState` of a container; at most one of the three fields is set."""
+    """The field `state` or `lastState` of a container status; at most one of its three fields is
+    set.
+    """
 
     waiting: Waiting | None = None
     running: Running | None = None

@@ -76,11 +76,12 @@ def _containers(spec: Document) -> Iterator[tuple[str, Document]]:
 
 
 def _twice(holder: Document, lists: _Lists) -> str:
-    """Returns a text about the first entry that repeats an earlier one, or an empty string.
+    """Returns a text about the first entry that repeats an earlier entry, or an empty string.
 
     Args:
         holder: the object that has the lists, such as a container.
-        lists: the lists, each with the fields whose combination must be unique.
+        lists: pairs of the name of a list and the fields whose combination must differ in all of
+            its entries.
     """
     for field, keys in lists:
         if field not in holder:

@@ -4,7 +4,7 @@ from typing import Any
 
 
 def map_of(value: Any) -> dict[str, Any]:
-    """Returns `value` if it is a map, otherwise an empty map."""
+    """Returns `value` if it is a map, or an empty map if it is not."""
     return value if isinstance(value, dict) else {}
 
 
@@ -22,7 +22,7 @@ def maps_of(value: Any) -> list[dict[str, Any]]:
 
 
 def text_of(value: Any) -> str:
-    """Returns `value` if it is a text, otherwise an empty text."""
+    """Returns `value` if it is a text, or an empty text if it is not."""
     return value if isinstance(value, str) else ""
 
 

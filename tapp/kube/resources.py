@@ -115,7 +115,7 @@ def is_amount(value: Any) -> bool:
 
 
 def _size(amount: Any) -> int:
-    """Returns a quantity in billionths; 0 if it is invalid."""
+    """Returns a quantity in billionths of its unit; 0 if it is invalid."""
     return nano(str(amount)) or 0
 
 

@@ -329,7 +329,7 @@ def _filled(value: Any, kind: str) -> Any:
 def _container(container: Any, on_host: bool) -> Any:
     """Returns a container with the defaults that depend on its other fields, or on the pod.
 
-    `on_host` is True if the pod uses the network of its node.
+    `on_host` is True if the pod uses the network of its node (`hostNetwork`).
     """
     if not isinstance(container, dict):
         return container

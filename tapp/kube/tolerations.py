@@ -112,9 +112,9 @@ def _is_about(toleration: Toleration, key: str) -> bool:
 
 
 def _limit(tolerations: list[Toleration], key: str) -> float | None:
-    """Returns the seconds for which the taint `key` is tolerated.
+    """Returns the seconds for which tolerations tolerate the taint `key`.
 
-    Returns None if there is no limit, and also if no toleration covers the taint.
+    Returns None if there is no time limit, and also if no toleration covers the taint.
     """
     if not any(_is_about(item, key) for item in tolerations):
         return None

@@ -93,7 +93,7 @@ class Finding:
     def document(self, changed_at: str) -> dict[str, str]:
         """Returns the condition as an entry of `status.conditions`.
 
-        `changed_at` is the entry's `lastTransitionTime`, RFC 3339. If it is empty, the entry has no
+        `changed_at` becomes the `lastTransitionTime`, RFC 3339. If it is empty, the entry has no
         time.
         """
         condition = {

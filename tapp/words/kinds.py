@@ -15,7 +15,7 @@ class Kind(NamedTuple):
 
     @property
     def key(self) -> str:
-        """The key of the kind in the requests of Metacontroller, such as `Service.v1`."""
+        """The name of the kind in requests of Metacontroller, such as `Service.v1`."""
         return f"{self.name}.{self.api_version}"
 
     @property

@@ -36,11 +36,13 @@ class Note(Protocol):
     """
 
     def encode(self) -> str:
-        """Returns the note as the key of an entry in the status."""
+        """Returns the key of this note in a map of the status."""
 
     @classmethod
     def decode(cls, text: str) -> Self | None:
-        """Returns the note that a key of the status stands for; None for any other key."""
+        """Returns the note for a key in a map of the status; None if it is not a key of this kind
+        of note.
+        """
 
 
 N = TypeVar("N", bound=Note)

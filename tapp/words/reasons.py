@@ -22,7 +22,7 @@ class Standing(StrEnum):
 
     @property
     def waits(self) -> bool:
-        """Returns True if something else has to happen before the instance goes on."""
+        """True if another event has to happen before the instance goes on."""
         return self in {Standing.WAITING, Standing.ON_HOLD}
 
 

@@ -155,9 +155,10 @@ VALUE_KEY: Final = r"[-._A-Za-z0-9]{1,63}"
 
 
 class PendingAction(StrEnum):
-    """Action that the service will take on a pod when its hold is removed (docs/hold.md).
+    """An action that the service will take on a pod when the hold of the pod is removed
+    (docs/hold.md).
 
-    The members are the values of the annotation WANTED.
+    The values are those of the annotation WANTED.
     """
 
     UPDATE = "Update"  # An update in place: containers may restart, the pod stays.
@@ -167,7 +168,7 @@ class PendingAction(StrEnum):
 
 
 class InstanceStatus(StrEnum):
-    """The status of an instance: values of `status.statuses` (docs/finished.md)."""
+    """The status of an instance, as in `status.statuses` of the TApp (docs/finished.md)."""
 
     NOT_CREATED = "NotCreated"
     PENDING = "Pending"
@@ -183,7 +184,9 @@ class InstanceStatus(StrEnum):
 
 
 class AppStatus(StrEnum):
-    """The status of all instances together: values of `status.appStatus` (docs/finished.md)."""
+    """The status of all instances together, as in `status.appStatus` of the TApp
+    (docs/finished.md).
+    """
 
     PENDING = "Pending"
     RUNNING = "Running"
