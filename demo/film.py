@@ -24,7 +24,7 @@ COLUMNS = 80
 # Width of a letter, height of a line, and the margin, in the units of rich's SVG
 LETTER, LINE, MARGIN = 12.2, 24.4, 24
 CHART_STEPS = 4  # Number of pictures in which a chart is drawn
-# Seconds for a change, for a step of a chart, and for the end of an act
+# How many seconds the film shows a change, a step of a chart, and the end of an act
 CHANGE_SECONDS, STEP_SECONDS, END_SECONDS = 4.5, 0.3, 7.0
 
 PICTURE = "{styles}\0{backgrounds}{matrix}"

@@ -124,8 +124,8 @@ class _Dumper(yaml.SafeDumper):
 def difference(before: dict[str, Any], after: dict[str, Any]) -> list[Text]:
     """Returns the removed and added lines of the YAML of two specs, in color.
 
-    The result includes the unchanged lines that contain these lines, such as the name of the
-    template.
+    The result includes the unchanged lines that contain a removed or added line, such as the name
+    of the template.
     """
     both = difflib.ndiff(_lines(before), _lines(after))
     merged = [(line[0], line[2:]) for line in both if line[0] in STYLES]
@@ -149,8 +149,8 @@ def _lines(spec: dict[str, Any]) -> list[str]:
 def _parents(merged: list[tuple[str, str]], index: int) -> list[int]:
     """Returns the indexes of the unchanged lines of YAML that contain the line at `index`.
 
-    The indentation shows which lines these are. `merged` has all lines, each as (mark, line). The
-    mark is `+`, `-` or a blank.
+    A line contains the lines below it that are indented further. `merged` has all lines, each as
+    (mark, line). The mark is `+`, `-` or a blank.
     """
     found, depth = [], _depth(merged[index][1])
     for above in range(index - 1, -1, -1):

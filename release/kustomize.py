@@ -35,8 +35,7 @@ def components() -> list[str]:
 
 
 def command() -> list[str]:
-    """Returns the words of the command that builds a kustomization: `kubectl kustomize` or
-    kustomize.
+    """Returns the command that builds a kustomization: `kubectl kustomize` or kustomize itself.
 
     Raises ReleaseError if neither program is on PATH.
     """

@@ -6,8 +6,8 @@ Objects keep their uids, resourceVersions, statuses, owners and finalizers. The 
 take over the running pods (`simulator.node.takeover`). The snapshot lacks some objects that a
 cluster needs, so this module adds stand-ins for them:
 
-- owners that objects refer to, because the garbage collector would delete these objects,
-- the nodes on which pods run, and one spare node.
+- Owners that objects refer to. Without its owner, the garbage collector would delete an object.
+- The nodes on which pods run, and one spare node.
 """
 
 import re

@@ -26,7 +26,8 @@ class Entry:
 
     obj: Object
     _json: bytes | None = None
-    applied: bytes | None = None  # JSON of the hook's object that needed no write
+    # JSON of the hook's desired object in an earlier sync that needed no write; None if unknown
+    applied: bytes | None = None
     _key: str | None = None
 
     @property

@@ -52,7 +52,7 @@ class _ChildHead(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class DesiredChild:
-    """One child in a hook's response, of which only the metadata is decoded.
+    """One child in a hook's response; only its metadata is decoded.
 
     `raw` is the JSON of the complete child, byte for byte as in the response.
     """

@@ -28,11 +28,11 @@ class Run:
     started: float
     ready_from: float  # the time from which its readiness probe succeeds
     started_from: float  # the time from which its startup probe succeeds
-    ends_at: float | None = None  # the time when it will end; None: it does not end without a cause
+    ends_at: float | None = None  # the time when it ends by itself; None: it runs until stopped
     exit_code: int = 0
     finished: float | None = None
-    stopping: bool = False  # the kubelet has told it to stop
-    unhealthy: bool = False  # its liveness or startup probe has finally failed
+    stopping: bool = False  # True if the kubelet has told the process to stop
+    unhealthy: bool = False  # True if its liveness or startup probe has failed too often
     metadata: Object = field(default_factory=dict)  # the pod's metadata when the process started
 
     @property

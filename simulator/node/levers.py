@@ -45,7 +45,7 @@ class Levers:
     schedule_seconds: float = 0.2
     react_seconds: float = 0.2  # until the kubelet sees a change of the pod
     gate_seconds: float = 0.5  # until the kubelet sees a change of a readiness gate
-    jitter: float = 0.5  # the largest random share that is added to a time
+    jitter: float = 0.5  # 0.5: times are longer by a random share of up to 50 %
     by_chance: bool = True  # True: pauses have random lengths; False: half of the longest length
     relist_seconds: float = 1.0  # the longest time between two looks at the runtime (PLEG)
     pull_seconds: float = 0.0
@@ -81,7 +81,7 @@ class Levers:
     crash_seconds: float = 1.0
     backoff_seconds: float = 10.0
     backoff_limit: float = 300.0
-    retry_seconds: float = 10.0  # until a failed sync is repeated; up to half is added
+    retry_seconds: float = 10.0  # until a failed sync is repeated; up to half of it is added
     digests: dict[str, str] = field(default_factory=dict)
     """Image name -> digest, so that two names can stand for the same image."""
     known_names: dict[str, str] = field(default_factory=dict)

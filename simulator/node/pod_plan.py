@@ -18,7 +18,7 @@ class SyncPlan:
 
     kill: list[Container] = field(default_factory=list)
     start: list[Container] = field(default_factory=list)
-    kill_pod: bool = False  # no container has to run any more: all are stopped at once
+    kill_pod: bool = False  # True if no container has to run any more: all are stopped at once
     remove: list[Container] = field(default_factory=list)
     """Containers to stop at once and to remove in this order, before the whole pod starts again.
 
@@ -51,7 +51,7 @@ def must_be_started(pod: Object, container: Container) -> bool:
 
 
 def restart_all_causes(pod: Object, containers: list[Container]) -> list[Container]:
-    """Returns the ended containers because of which the kubelet restarts all containers of the pod.
+    """Returns the ended containers that make the kubelet restart all containers of the pod.
 
     A restart rule with the action RestartAllContainers matches the exit code of each of them.
     `containers` are all containers of the pod.
@@ -169,7 +169,7 @@ def _initialized(
 class InitProgress:
     """The progress of the init containers, which `_initialized` finds from last to first."""
 
-    later_has_begun: bool  # a later init container has begun, or a main container runs
+    later_has_begun: bool  # True if a later init container has begun, or a main container runs
     mains_may_run: bool = False
     start: list[Container] = field(default_factory=list)
 

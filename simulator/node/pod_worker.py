@@ -249,7 +249,8 @@ def _due(time: float | None, now: float) -> bool:
 def _sync_triggers(pod: Object) -> Json:
     """Returns the fields of an API object whose change makes the kubelet sync the pod soon.
 
-    The conditions of readiness gates are not among them, because the kubelet reacts to these later.
+    The conditions of readiness gates are left out, because the kubelet reacts later to their
+    changes.
     """
     grace = (pod.get("metadata") or {}).get("deletionGracePeriodSeconds")
     finished = (pod.get("status") or {}).get("phase") in COMPLETED

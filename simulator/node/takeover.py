@@ -195,7 +195,7 @@ def _is_current(
     return started_at > newest or now - newest > grace + REACTION_SECONDS
 
 
-REACTION_SECONDS = 60.0  # seconds beyond the grace period in which a kubelet acts on a new spec
+REACTION_SECONDS = 60.0  # Seconds that a kubelet has to act on a new spec, plus the grace period
 
 
 def _last_writes(pod: Object, reader: StatusReader) -> tuple[float | None, float | None]:

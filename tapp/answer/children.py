@@ -68,7 +68,7 @@ def desired_children(plan: Plan) -> list[Child]:
 
 
 def _claims(plan: Plan) -> list[Child]:
-    """Returns the claims of the response: those that stay, those to enlarge, and those to create.
+    """Returns the claims of the response: unchanged claims, enlarged claims, and new claims.
 
     Raises NamespaceMissingError if a claim has to be created and the request lacks the Namespace.
     """

@@ -268,8 +268,9 @@ def _unless_degraded(progressing: Finding, degraded: Finding, kept: str) -> Find
 def _ready(progressing: Finding, degraded: Finding, kept: str) -> Finding:
     """Returns the condition Ready, which kubectl, kstatus and Argo CD read.
 
-    Ready is True if Progressing is complete and Degraded is False. If Ready is False, it has the
-    reason and message of Degraded if that is True, and those of Progressing if it is not.
+    - If Progressing is complete and Degraded is False, Ready is True.
+    - If Degraded is True, Ready is False with the reason and message of Degraded.
+    - In all other cases, Ready is False with the reason and message of Progressing.
 
     Args:
         progressing: the condition Progressing.
@@ -288,7 +289,7 @@ def _degraded(refused: list[Finding], broken: list[str]) -> Finding:
     """Returns the condition Degraded: True if there is a harmful refusal or a broken instance.
 
     Args:
-        refused: the refusals. Those in `HARMLESS` do not make the TApp Degraded.
+        refused: the refusals. Refusals of the types in `HARMLESS` do not make the TApp Degraded.
         broken: one sentence for each broken instance.
     """
     harmful = [finding for finding in refused if finding.type not in HARMLESS]

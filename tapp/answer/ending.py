@@ -3,7 +3,7 @@ for.
 
 The counts and `status.statuses` describe the pods that still exist. Ready is False as long as the
 TApp exists, and its message names the pods, claims and finalizers that the deletion waits for.
-Degraded is True if a person has to help before these objects can go.
+Degraded is True if the deletion does not end without the help of a person.
 """
 
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ _NOTHING = "nothing is refused and nothing is known to be broken"
 def status_of(
     teardown: Teardown, before: Mapping[str, Any], instances: Mapping[str, str]
 ) -> Mapping[str, Any]:
-    """Returns the status of a TApp whose finalize hook Metacontroller has called.
+    """Returns the status of a TApp for the response of the finalize hook.
 
     A TApp that is not being deleted keeps its status, because another controller takes it over
     (`teardown.left` is None).

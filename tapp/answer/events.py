@@ -88,8 +88,8 @@ class _News(msgspec.Struct, frozen=True, gc=False):
 def events(plan: Plan, conditions: Conditions) -> list[Event]:
     """Returns the Events of one sync, in a fixed order.
 
-    `conditions` are the conditions of this sync. They are compared with the conditions in the
-    TApp's status, which are those of the last sync, to find the new ones.
+    `conditions` are the conditions of this sync. The status of the TApp has the conditions of the
+    last sync. A comparison of both shows which conditions are new.
     """
     before = {condition.type: condition for condition in plan.world.tapp.status.conditions}
     news = [each for rule in _RULES for each in rule(plan)]
@@ -142,9 +142,9 @@ def _created(plan: Plan) -> Iterator[_News]:
 
 
 def _deleted(plan: Plan) -> Iterator[_News]:
-    """Yields the deletion of pods that are not replaced, such as those of killed instances.
+    """Yields the deletion of pods whose instance gets no new pod.
 
-    The instances of the other pods have a number not below `spec.replicas`, or have finished.
+    The instance is killed, has finished, or has a number that is not below `spec.replicas`.
     """
     for reason, cases in _deletions(plan, replaced=False):
         note = f"{_ids(cases)}: {_due(plan, cases[0]).message}"
@@ -262,8 +262,8 @@ _RULES: tuple[Callable[[Plan], Iterator[_News]], ...] = (
 def _deletions(plan: Plan, *, replaced: bool) -> list[tuple[Reason, Cases]]:
     """Returns reason -> instances whose pod this sync deletes, sorted by reason.
 
-    If `replaced` is True, only instances are included that get a new pod. If it is False, only the
-    other instances are included.
+    If `replaced` is True, only instances are included that get a new pod. If it is False, only
+    instances are included that get no new pod.
     """
     found = grouped(
         (_due(plan, case).reason, case)

@@ -27,7 +27,7 @@ def refused(type: Type, reason: Reason, message: str) -> Finding | None:
 def _unknown_instances(plan: Plan) -> Finding | None:
     """Returns the condition about keys in the spec that are not instance numbers, or None.
 
-    The keys are those of `spec.templates`, `spec.statuses` and `spec.values`.
+    The function checks the keys of `spec.templates`, `spec.statuses` and `spec.values`.
     """
     spec = plan.world.tapp.spec
     fields: dict[str, Mapping[str, object]] = {

@@ -62,9 +62,9 @@ def _replacing(plan: Plan) -> dict[str, str]:
     """Returns instance number -> uid of its pod, for pods that are replaced while not available.
 
     The entry stays while the instance waits for the budget, because later requests may not show the
-    deletion of its pod yet. A killed instance also keeps the entry of its completed pod. If a user
-    starts such an instance again before its pod is gone, the completed pod must not make the
-    instance count as finished.
+    deletion of its pod yet. The entry of a completed pod also stays if a user kills its instance.
+    If the user starts the instance again before its old pod is gone, the completed pod must not
+    make the instance count as finished.
     """
     return {
         str(instance.id): instance.pod.uid
@@ -122,9 +122,9 @@ def _failures(plan: Plan) -> dict[str, int]:
 def _settling(plan: Plan) -> dict[str, str]:
     """Returns update in place -> time of the first sync that waited for its completion.
 
-    Only updates are included whose completion the status of the pod cannot show. They count as
-    complete some time after that sync. A key is an encoded `UpdateNote`: instance number and
-    generation of the pod.
+    The status of some pods cannot show that an update is complete. Only updates of these pods are
+    included. Each of them counts as complete some time after the noted time. A key is an encoded
+    `UpdateNote`: instance number and generation of the pod.
     """
     noted = plan.world.tapp.status.settling
     keys = [

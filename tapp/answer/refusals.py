@@ -403,7 +403,7 @@ def _pullers_not_run(plan: Plan) -> Finding | None:
 def _pods_not_resized(plan: Plan) -> Finding | None:
     """Returns the condition about resizes of pods that take too long, or None.
 
-    The reason is `RESIZE_DEFERRED` if the kubelet has deferred all of these resizes.
+    The reason is `RESIZE_DEFERRED` if the kubelet has deferred every resize that takes too long.
     """
     resizes = plan.findings.resizes
     texts = [f"instance {id}: {why}" for id, why in resizes.overdue.items()]

@@ -20,7 +20,12 @@ _COUNTS = ("replicas", "readyReplicas", "updatedReplicas")
 
 
 def status_of(plan: Plan, conditions: Conditions) -> Document:
-    """Returns the status of the TApp to write. Metacontroller adds `observedGeneration`."""
+    """Returns the new status of the TApp. Metacontroller adds `observedGeneration`.
+
+    Args:
+        plan: the decisions of this sync.
+        conditions: the conditions of this sync.
+    """
     by_template: dict[str, list[int]] = {}
     for instance in plan.instances:
         pod = instance.pod

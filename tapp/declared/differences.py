@@ -181,7 +181,12 @@ def changed(before: Any, after: Any, path: Path = ()) -> Iterator[Path]:
 def _names(before: list[Any], after: list[Any]) -> list[tuple[list[str], list[Any]]] | None:
     """Returns (merge keys, items) of the old list, and (merge keys, items) of the new list.
 
-    Returns None if the items of one list have no merge key, or if two of them have the same.
+    Returns None if the items have no merge key, or if two items of one list have the same merge
+    key.
+
+    Args:
+        before: the old list.
+        after: the new list.
     """
     key = merge_key(before, after)
     if key is None:

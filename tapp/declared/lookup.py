@@ -183,8 +183,8 @@ class Templates:
         """Returns True if the values in a ControllerRevision give the same texts as the values in
         the spec.
 
-        The values compared are those that the placeholders of one template read. The function
-        compares instances that run the template now and have values in the spec or in the
+        Only values are compared that the placeholders of the template read. The function compares
+        instances that run the template now and have values in the spec or in the
         ControllerRevision. It ignores values of other instances, which ran the template when the
         ControllerRevision was written. Returns False if the ControllerRevision cannot be read, or
         if the template has no placeholders.

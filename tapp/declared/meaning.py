@@ -40,7 +40,7 @@ def meaning(spec: Document) -> Document:
 
 
 class Content(NamedTuple):
-    """The parts of a template's canonical form by which it is compared with other templates.
+    """The parts of a template's canonical form that are compared with those of another template.
 
     Two templates whose parts are all equal create the same pod, apart from images.
     """
@@ -54,7 +54,7 @@ class Content(NamedTuple):
 
 @dataclass(eq=False, slots=True)
 class Meaning:
-    """The canonical form of a template's spec, by which the template is compared with others.
+    """The canonical form of a template's spec, for comparisons with other templates.
 
     It is computed on first use, because the computation takes time and few templates are compared.
     """

@@ -20,7 +20,7 @@ Entries = Mapping[str, str]
 
 # Most characters of a value in a summary; a digest takes the place of a longer value.
 _LONGEST = 80
-# Characters of a value that are shown in a message.
+# Most characters of a value in a message.
 _SHOWN = 40
 _decode = msgspec.json.Decoder(tuple[dict[str, str], dict[str, str]]).decode
 
@@ -72,8 +72,8 @@ def for_every_pod(entries: Mapping[str, Any]) -> Entries:
 def held_annotations(annotations: Mapping[str, Any]) -> frozenset[str]:
     """Returns the annotation keys that the service set on a pod on hold, for autoscalers.
 
-    Another annotation of the pod lists these keys (`HELD_ANNOTATIONS`). `annotations` are all
-    annotations of the pod.
+    The service lists its keys in an annotation of its own (`HELD_ANNOTATIONS`). `annotations` are
+    all annotations of the pod.
     """
     text = annotations.get(HELD_ANNOTATIONS)
     return frozenset(text.split(",")) if isinstance(text, str) and text else frozenset()
@@ -125,8 +125,8 @@ def guessed_before(
     The result is used as `before` in `written` if the history has no record of the pod's revision.
     It is based on Metacontroller's copy of the pod (the last-applied annotation), which contains
     all labels and annotations of that template. The copy may also contain values that somebody else
-    set on the pod. `written` must not overwrite these values. For each key of the copy, the result
-    has:
+    set on the pod, and `written` must not overwrite values of others. For each key of the copy, the
+    result has:
 
     - The new template's value, if somebody else wrote the key last and the pod still has the copy's
       value. `written` then sees no difference between the templates, and keeps the pod's value.

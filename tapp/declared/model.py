@@ -36,7 +36,8 @@ Wanted = Annotated[str, Field(json_schema_extra={**NAME, **rules.WANTED_STATUS})
 OwnValues = Annotated[
     Entries[OwnValue], Field(description="The values of one instance.", json_schema_extra=VALUES)
 ]
-# Most claim templates that a TApp may have: each sync looks at all of them for each instance.
+# Most claim templates of a TApp. The limit bounds the time of a sync, which looks at all claim
+# templates for each instance.
 MOST_CLAIMS: Final = 100
 
 

@@ -44,9 +44,9 @@ Path = tuple[str | int, ...]
 
 
 class Numbers(NamedTuple):
-    """The range of numbers that a field accepts.
+    """The values that a field accepts if it needs a number.
 
-    The other fields say whether the field also accepts a name, or text around a placeholder.
+    `least` and `most` are the smallest and the largest number.
     """
 
     least: int  # Smallest number.
@@ -74,7 +74,8 @@ _OF_A_CONTAINER = {
         for field, numbers in _HANDLERS.items()
     },
 }
-# The fields of a pod template that need a number, so that a placeholder there becomes one.
+# Path of each field of a pod template that needs a number -> the numbers that the field accepts. A
+# text that fills such a field is converted to a number.
 NUMBERS: Final[Mapping[str, Numbers]] = {
     "spec.securityContext.runAsUser": _ID,
     "spec.securityContext.runAsGroup": _ID,
@@ -86,7 +87,8 @@ NUMBERS: Final[Mapping[str, Numbers]] = {
         for path, numbers in _OF_A_CONTAINER.items()
     },
 }
-# The fields of a Service template that need a number. No pod template has fields with these paths.
+# Path of each field of a Service template that needs a number -> the numbers that the field
+# accepts. No pod template has fields with these paths.
 SERVICE_NUMBERS: Final[Mapping[str, Numbers]] = {
     "spec.ports[].port": Numbers(1, 65_535, mixed=True),
     "spec.ports[].nodePort": Numbers(1, 65_535, mixed=True),
@@ -211,7 +213,8 @@ class Slots:
 
 
 NO_SLOTS: Final = Slots((), {}, {}, {})
-# Filling in one placeholder takes as long as copying this many bytes of text.
+# Bytes that count for each placeholder in `Slots.bytes`, because filling in one placeholder takes
+# as long as copying this many bytes of text.
 PLACEHOLDER_BYTES: Final = 100
 # Most characters of all texts that fill the placeholders of one template for one instance.
 MOST: Final = 32 << 10

@@ -33,12 +33,12 @@ NO_FIELDS: Mapping[str, Any] = MappingProxyType({})
 class Hashes(NamedTuple):
     """Two hashes of a template's spec without the images of running containers.
 
-    One hash includes the resources of running containers, the other one does not. `Revisions.uniq`
-    is the hash without resources if the TApp ignores resources, and the other hash if it does not.
+    `whole` includes the resources of running containers, and `bare` does not. `Revisions.uniq`
+    equals `bare` if the TApp ignores resources, and `whole` if it does not.
     """
 
-    whole: str  # With the resources of running containers.
-    bare: str  # Without the resources of running containers.
+    whole: str  # Hash with the resources of running containers.
+    bare: str  # Hash without the resources of running containers.
 
 
 class TemplateOrigin(NamedTuple):

@@ -91,10 +91,10 @@ class _Folding:
         return {**container, "env": kept}
 
     def _entry(self, item: Document, defined: dict[str, _Variable]) -> Document:
-        """Returns an entry of `env` in which the values of removed entries replace references to
-        them.
+        """Returns an entry of `env` without references to removed entries.
 
-        Raises RepeatedEnvError if the value of a removed entry cannot be used.
+        The values of the removed entries replace the references. Raises RepeatedEnvError if the
+        value of a removed entry cannot be used.
 
         Args:
             item: the entry of `env`.

@@ -343,8 +343,8 @@ def limit_problems(
     Args:
         kind: the kind of the object: a key of `TABLES`.
         document: the object as JSON.
-        is_known: returns False for a value with placeholders, because the final value is not known
-            yet. Such a value is not checked.
+        is_known: returns True for values that are checked, and False for values with placeholders,
+            whose final text is not known yet.
     """
     for path, text in _problems(document, TABLES[kind], is_known):
         yield f"{path.removeprefix('.')} {text}"

@@ -209,8 +209,8 @@ def not_resizable(old: Sizes, new: Sizes) -> list[tuple[str, str]]:
 def requests_beyond_limits(sizes: Sizes) -> list[str]:
     """Returns the resources whose request is larger than their limit.
 
-    The API server refuses a pod with such a resource. `sizes` are the requests and limits of a
-    container.
+    The API server refuses a container with such a request. `sizes` are the requests and limits of
+    the container.
     """
     return [
         name

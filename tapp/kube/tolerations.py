@@ -45,10 +45,9 @@ def _tolerates(toleration: Toleration, taint: Mapping[str, Any]) -> bool:
 
 
 def is_limited(tolerations: Iterable[Toleration]) -> bool:
-    """Returns True if a pod tolerates a node that does not report only for a limited time.
+    """Returns True if a pod tolerates a node that does not report for a limited time or not at all.
 
-    Also returns True if the pod does not tolerate such a node at all. `tolerations` are those of
-    the pod.
+    `tolerations` are the tolerations of the pod.
     """
     items = list(tolerations)
     return any(_limit(items, key) is not None for key in SILENT)

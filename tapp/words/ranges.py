@@ -62,7 +62,7 @@ def instance_list(ids: Collection[int]) -> str:
 
 
 def each_instance(ids: Collection[int]) -> str:
-    """Returns instance numbers as the beginning of a sentence about each of these instances.
+    """Returns instance numbers as the beginning of a sentence about each instance.
 
     Examples are `instance 3` and `each of instances 3, 4`.
     """

@@ -64,7 +64,8 @@ class Advice:
     def name(self) -> str:
         """The word that a user finds in the status or in `kubectl tapp why`.
 
-        For a refusal it is the type of its condition, otherwise the reason.
+        If the advice is about a refusal, this is the type of the refusal's condition. If it is not,
+        this is the reason.
         """
         return next((type for type in self.types if type in REFUSED), self.reason)
 

@@ -42,7 +42,11 @@ def seconds(text: Any) -> float:
 
 
 def past_time(text: Any, now: float) -> float:
-    """Returns a time as seconds since the epoch, or `UNKNOWN` if it is invalid or in the future."""
+    """Returns a time of an object as seconds since the epoch, or `UNKNOWN`.
+
+    The result is `UNKNOWN` if `text` is no RFC 3339 time, or is later than `now` (seconds since the
+    epoch).
+    """
     at = seconds(text)
     return at if at <= now else UNKNOWN
 
