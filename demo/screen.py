@@ -126,6 +126,10 @@ def difference(before: dict[str, Any], after: dict[str, Any]) -> list[Text]:
 
     The result includes the unchanged lines that contain a removed or added line, such as the name
     of the template.
+
+    Args:
+        before: the old spec.
+        after: the new spec.
     """
     both = difflib.ndiff(_lines(before), _lines(after))
     merged = [(line[0], line[2:]) for line in both if line[0] in STYLES]

@@ -61,6 +61,10 @@ class Calls:
 
         The output of a watch comes in many parts. The watch is stopped when its reader closes the
         connection.
+
+        Args:
+            arguments: the arguments of the call, without the name of the program.
+            stdin: the text for the standard input of the call.
         """
         if "--watch" in arguments:
             watch = self._kubectl.follow(arguments)

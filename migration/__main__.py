@@ -156,8 +156,13 @@ def _plan(
     """Plans the moves of TApps, and prints an error for each namespace that cannot be read.
 
     Returns the moves, the number of claims that would be deleted together with their TApp, and the
-    number of unreadable namespaces. If `keep_claims` is True, the moves make the Namespace a second
-    owner of each claim.
+    number of unreadable namespaces.
+
+    Args:
+        kubectl: reads the cluster.
+        tapps: the TApps.
+        keep_claims: True if the Namespace has to become a second owner of each claim.
+        say: prints a line.
     """
     moves: list[Move] = []
     unprotected_claims = unread = 0

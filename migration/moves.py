@@ -132,6 +132,11 @@ def _find_foreign_pods(move: Move, tapp: Json, pods: Sequence[Json]) -> None:
 
     Such a pod prevents the creation of the instance's own pod. No problem is added for a pod that
     Metacontroller is about to adopt.
+
+    Args:
+        move: the plan, which the function changes.
+        tapp: the TApp.
+        pods: all pods of its namespace.
     """
     replicas = (tapp.get("spec") or {}).get("replicas", 1)
     number = re.compile(re.escape(move.name) + "-(0|[1-9][0-9]*)")
@@ -161,6 +166,11 @@ def _find_lost_label(move: Move, tapp: Json, pods: Sequence[Json]) -> None:
     """Adds a warning to the plan if pods have the label POD_NAME and their templates lack it.
 
     Only the StatefulSet controller sets this label, so the next pod of each instance would lack it.
+
+    Args:
+        move: the plan, which the function changes.
+        tapp: the TApp.
+        pods: all pods of its namespace.
     """
     spec = tapp.get("spec") or {}
     templates = [spec.get("template"), *(spec.get("templatePool") or {}).values()]

@@ -133,6 +133,12 @@ class RecordingStore:
 
         If `fail` has set up an error for this write, the error is raised and the block does not
         run.
+
+        Args:
+            verb: the verb of the write: create, update, status or delete.
+            kind: the kind of the object.
+            obj: the object that is written.
+            paths: the fields that an update changes.
         """
         try:
             self._maybe_fail(verb, kind)

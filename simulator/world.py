@@ -179,6 +179,11 @@ class World:
 
         Returns the pod as stored. Raises ApiError if the API server refuses the patch. It is also
         raised if the uid or resourceVersion in the patch is not that of the pod.
+
+        Args:
+            namespace: the namespace of the pod.
+            name: the name of the pod.
+            patch: the patch.
         """
         pod = _copy(self.get("Pod", name, namespace))
         pod = with_meta(pod, **patch["metadata"])

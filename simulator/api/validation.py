@@ -298,6 +298,10 @@ def check_claim_update(new: Object, old: Object) -> None:
     The volume name, the attributes class and, for a bound claim, the storage request may change.
     The request may become smaller as long as it stays above the capacity of the volume. So users
     can recover from a failed expansion. Source: ValidatePersistentVolumeClaimUpdate.
+
+    Args:
+        new: the claim as the update would store it.
+        old: the stored claim.
     """
     check_metadata_update(new, old)
     before, after = dict(old["spec"]), dict(new.get("spec") or {})
@@ -338,6 +342,10 @@ def check_revision_update(new: Object, old: Object) -> None:
     """Raises InvalidError if an update changes the data of a ControllerRevision.
 
     The revision number and the metadata may change.
+
+    Args:
+        new: the ControllerRevision as the update would store it.
+        old: the stored ControllerRevision.
     """
     check_metadata_update(new, old)
     check_revision(new)

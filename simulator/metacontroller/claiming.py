@@ -90,6 +90,12 @@ def claim(
 
     A child that was just adopted is returned as it was before the adoption. If errors occur, all
     objects are still processed; then ClaimError is raised with all errors.
+
+    Args:
+        environment: the API server and the caches.
+        parent_kind: the kind of the parent.
+        parent: the parent.
+        child_kind: the kind of the children.
     """
     store, cache, selector = environment.store, environment.cache, selector_of(parent)
     namespace = namespace_of(parent)

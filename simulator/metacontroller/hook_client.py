@@ -31,7 +31,15 @@ class HookClient(Protocol):
     """A client that sends POST requests to hooks."""
 
     def post(self, url: str, body: bytes, seconds: float) -> HttpResponse:
-        """Returns the response to a request; raises HookError if none arrives within `seconds`."""
+        """Sends a POST request and returns the response.
+
+        Raises HookError if no response arrives in time.
+
+        Args:
+            url: the URL of the hook.
+            body: the body of the request.
+            seconds: seconds after which the call fails.
+        """
 
 
 Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]

@@ -37,8 +37,12 @@ from simulator.objects.objects import (
 def changes_only_status(old: Object, new: Object) -> bool:
     """Returns True if an update of a parent changes neither spec, labels nor annotations.
 
-    Metacontroller ignores such an update if `ignoreStatusChanges` is set. The deletion of a parent
-    is never ignored.
+    Metacontroller ignores such an update if `ignoreStatusChanges` is set. It never ignores the
+    deletion of a parent.
+
+    Args:
+        old: the parent before the update.
+        new: the parent after the update.
     """
     return (
         not is_terminating(new)

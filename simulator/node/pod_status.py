@@ -82,6 +82,11 @@ def _is_restarted(spec: Object, container: Object, status: Object) -> bool:
     """Returns True if a container has ended and the kubelet starts it again.
 
     The cause is its restart policy or its restart rules, or a restart of all containers of the pod.
+
+    Args:
+        spec: the spec of the pod.
+        container: the container in the spec.
+        status: the status of the container.
     """
     ended = _ended(status)
     if ended is None:
@@ -231,8 +236,12 @@ def conditions(
 def merged_status(api_status: Object, kubelet_status: Object) -> Object:
     """Returns the status of an API object, with the parts that the kubelet writes replaced.
 
-    Conditions that the kubelet does not write stay, such as those of readiness gates. A final phase
-    also stays, with its reason and message.
+    Conditions that the kubelet does not write stay, such as those of readiness gates. If the phase
+    in the API object is final, it also stays, with its reason and message.
+
+    Args:
+        api_status: the status of the API object.
+        kubelet_status: the status that the kubelet publishes.
     """
     own: list[Object] = kubelet_status["conditions"]
     own_types = {condition["type"] for condition in own} | RESIZING

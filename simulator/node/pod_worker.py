@@ -86,6 +86,11 @@ class PodWorker:
         Failed.
 
         Does nothing if the pod has already ended.
+
+        Args:
+            reason: the reason in the pod's status.
+            message: the message in the pod's status.
+            now: the time of the eviction.
         """
         local = self.local
         if local.end is not None:
@@ -140,7 +145,12 @@ class PodWorker:
     def take_over(self, status_reader: StatusReader, now: float) -> None:
         """Continues a pod that another kubelet has run, from the status in its API object.
 
-        The rules are in `simulator.node.takeover`. No sync is requested if the pod is at rest.
+        The rules are in `simulator.node.takeover`. No sync is requested if nothing has to be done
+        for the pod.
+
+        Args:
+            status_reader: parses the times in the status.
+            now: the time of the takeover.
         """
         if not take_over(self.local, status_reader, now):
             self._requested_at = None

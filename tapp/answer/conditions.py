@@ -82,8 +82,8 @@ def recheck(plan: Plan, conditions: Conditions) -> float | None:
 def _available(plan: Plan) -> Finding:
     """Returns the condition Available.
 
-    Available is True if the number of available instances is at least the minimum that the budget
-    (`maxUnavailable`) leaves.
+    Available is True if at least as many instances are available as the budget (`maxUnavailable`)
+    requires.
     """
     should_run, available = plan.budgets.should_run, len(plan.available)
     rolling = plan.budgets.rolling

@@ -26,8 +26,8 @@ class ClaimsAndService(msgspec.Struct, frozen=True, rename="camel", omit_default
     def differs_from(self, now: "ClaimsAndService") -> bool:
         """Returns True if recorded parts of the spec differ from the current ones.
 
-        `self` is what a ControllerRevision has recorded, and `now` is what the current spec has. A
-        part that the ControllerRevision lacks does not count as different.
+        `self` has the parts that a ControllerRevision has recorded, and `now` has the parts of the
+        current spec. A part that the ControllerRevision lacks does not count as different.
         """
         return self.service_name not in {None, now.service_name} or (
             self.volume_claim_templates is not None

@@ -82,8 +82,8 @@ class Templates:
     def of(self, instance: int) -> TemplateResult:
         """Returns the template that an instance has to run, with its placeholders filled in.
 
-        Returns `Unresolved` if the template does not exist or cannot be used. `instance` is the
-        number of the instance.
+        Returns `Unresolved` if the template does not exist, or if it cannot be used for the
+        instance. `instance` is the number of the instance.
         """
         own = self.own.get(instance)
         return self.filled_in(instance, {}) if own is None else own
@@ -321,7 +321,10 @@ def _name_of(spec: TAppSpec, id: str) -> str:
 
 
 def _claim_slots(spec: TAppSpec) -> dict[str, Slots | str]:
-    """Returns claim template name -> its placeholders, or why they are invalid."""
+    """Returns claim template name -> placeholders of the claim template.
+
+    If the placeholders are invalid, the value is a text that says why.
+    """
     found = {claim_name(claim): _slots_or_problem(claim) for claim in spec.volume_claim_templates}
     each = sum([slots.bytes for slots in found.values() if isinstance(slots, Slots)])
     if problem := _problem_of(spec, each):
@@ -330,9 +333,10 @@ def _claim_slots(spec: TAppSpec) -> dict[str, Slots | str]:
 
 
 def _service_slots(spec: TAppSpec) -> Slots | str:
-    """Returns the placeholders of `spec.serviceTemplate`, or why they are invalid.
+    """Returns the placeholders of `spec.serviceTemplate`.
 
-    Returns `NO_SLOTS` if the spec has no Service template.
+    Returns a text that says why if the placeholders are invalid, and `NO_SLOTS` if the spec has no
+    Service template.
     """
     if spec.service_template is None:
         return NO_SLOTS
@@ -379,7 +383,7 @@ def _read_data(data: bytes) -> _Data:
 
 
 def _slots_or_problem(body: Any) -> Slots | str:
-    """Returns the placeholders of a template, or why they are invalid.
+    """Returns the placeholders of a template, or a text that says why they are invalid.
 
     `body` is the template as decoded JSON.
     """

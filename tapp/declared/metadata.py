@@ -93,18 +93,20 @@ def written(observed: Entries, applied: Entries, wanted: Entries, before: Entrie
     """Returns the labels or annotations that the response for an update in place contains.
 
     Metacontroller removes a key from the pod if the key is missing in the response and
-    Metacontroller applied it last time. For each key, the result has:
+    Metacontroller applied it last time. The result has these values:
 
-    - The new template's value, if the value differs between the two templates.
-    - The pod's value, if both templates have the same value. If somebody has removed the key from
-      the pod, the key is left out.
-    - The pod's value, if neither template has the key, but Metacontroller applied it last time.
+    - If the new template has the key with another value than the old template, or only the new
+      template has the key: the new template's value.
+    - If both templates have the key with the same value: the pod's value. If somebody has removed
+      the key from the pod, the result lacks the key.
+    - If only the old template has the key: nothing, so that Metacontroller removes the key.
+    - If neither template has the key, but Metacontroller applied it last time: the pod's value.
 
     Args:
         observed: the labels or annotations of the pod.
         applied: the labels or annotations that Metacontroller applied last.
         wanted: the labels or annotations of the new template, to which the pod is updated.
-        before: the labels or annotations of the template that the pod was created from.
+        before: the labels or annotations of the old template, from which the pod was created.
     """
     found = {
         key: text if before.get(key) != text else observed[key]

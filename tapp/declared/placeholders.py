@@ -188,7 +188,7 @@ class Slots:
 
     @property
     def keys(self) -> set[str]:
-        """The keys of `spec.values` that the template reads."""
+        """The keys of `spec.values` and `spec.defaultValues` that the template reads."""
         return {name.removeprefix(VALUES) for name in self.names if name.startswith(VALUES)}
 
     def filled(self, body: Any, own: Mapping[str, str]) -> Any:

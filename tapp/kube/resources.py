@@ -250,8 +250,8 @@ def qos_class(containers: Iterable[Any]) -> str:
 def pod_qos_class(spec: dict[str, Any]) -> str:
     """Returns the QoS class of a pod spec.
 
-    If the spec has pod-level resources, only they decide. Before Kubernetes 1.37, that was also the
-    case if the pod-level resources were empty.
+    If the spec has pod-level requests or limits, they determine the class. If it has none, those of
+    the containers do. Before Kubernetes 1.37, an empty pod-level `resources` also took precedence.
     """
     if any(_is_of_pods(name) for kind in ("limits", "requests") for name in _part(spec, kind)):
         return qos_class([spec["resources"]])
