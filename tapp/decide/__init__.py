@@ -1,1 +1,1 @@
-"""Decisions: what each instance needs, and what may happen now."""
+"""Decides what each instance of a TApp needs, and what happens to the instance in this sync."""

@@ -4,9 +4,13 @@ A template of 100 KB and thousands of instances would make one response of hundr
 and Metacontroller creates the objects one after the other anyway. So a response has at most about
 `TAPP_MAX_NEW_PODS_BYTES` of new text. The remaining objects follow in the next syncs.
 
-Updates in place come first, because they repair existing pods. Then come new pods and claims by
-instance number. Pods that the API server has refused come last, so that they do not delay other
-pods forever. Each of these two groups gets at least one object, however large it is.
+The space of a response is given away in this order:
+
+1. Updates in place and adoptions, because they repair existing pods.
+2. New pods and new claims, by instance number.
+3. Pods that the API server has refused before, so that they do not delay other pods forever.
+
+However large they are, at least one update and the new objects of at least one instance fit.
 """
 
 from collections.abc import Container, Iterable, Sequence
@@ -26,8 +30,8 @@ from tapp.words.times import seconds, written
 from tapp.words.vocabulary import InstanceStatus
 from tapp.world import World
 
-_OBJECT_BYTES = 1_000  # About what an object has besides its template: names, labels, owners
-_SOON_SEEN = 5.0  # Seconds after which a pod that was created should have been seen
+_OBJECT_BYTES = 1_000  # Estimated bytes of an object without its template: names, labels, owners
+_SOON_SEEN = 5.0  # Seconds after which a created pod should appear in a sync request
 _CREATED_LATER = Verdict(
     Action.ABSENT,
     Reason.WAITING_FOR_TURN,
@@ -51,11 +55,12 @@ class AnswerSpace:
     """
 
     waiting: set[int] = field(default_factory=set)  # instances for which nothing is created now
+    # Instance -> why its update or creation waits for a later sync
     delays: dict[int, Verdict] = field(default_factory=dict)
     # Since when, RFC 3339 -> instances whose pod was requested and does not appear
     not_created: dict[str, list[int]] = field(default_factory=dict)
-    waits: list[float] = field(default_factory=list)  # seconds after which to look again
-    bytes: int = 0  # estimated size of the writes
+    waits: list[float] = field(default_factory=list)  # seconds until another sync is needed
+    bytes: int = 0  # estimated bytes of the updates and new objects that fit
 
 
 def without_node(cases: Iterable[Case]) -> list[Instance]:
@@ -129,11 +134,14 @@ def fit_into_answer(
     return found
 
 
-Sizes = Iterable[tuple[int, int]]  # Instance and bytes
+Sizes = Iterable[tuple[int, int]]  # Pairs of an instance number and estimated bytes
 
 
 def _sizes_of_updates(updated: Iterable[Instance]) -> Sizes:
-    """Yields each updated instance with the estimated bytes of its update: metadata and images."""
+    """Yields the number of each instance and the estimated bytes of its new metadata and images.
+
+    `updated` are the instances whose pod this sync updates in place or adopts.
+    """
     sizes = dict[int, int]()
     for instance in updated:
         template = instance.template
@@ -145,10 +153,16 @@ def _sizes_of_updates(updated: Iterable[Instance]) -> Sizes:
 
 
 def _sizes_of_new(world: World, unscheduled: Iterable[Instance], refused: Container[int]) -> Sizes:
-    """Yields each instance with the estimated bytes of its new pod and new claims.
+    """Yields the number of each instance and the estimated bytes of its new pod and new claims.
 
-    Claims that exist have no size, and neither has a pod that exists. The instances come in the
-    order of their numbers, those in `refused` last.
+    Existing pods and existing claims count as 0 bytes. The instances are sorted by number, but the
+    instances in `refused` come last.
+
+    Args:
+        world: the TApp with its children.
+        unscheduled: the instances whose pod is created now, or exists and has no node yet.
+        refused: the numbers of the instances whose pod was requested `_SOON_SEEN` seconds ago or
+            earlier and does not appear.
     """
     claims, sizes = Claims(world), dict[int, int]()
     for instance in sorted(unscheduled, key=lambda one: (one.id in refused, one.id)):
@@ -166,11 +180,11 @@ def _sizes_of_new(world: World, unscheduled: Iterable[Instance], refused: Contai
 
 
 def _beyond(sizes: Sizes, limit: int) -> tuple[list[int], int]:
-    """Returns the instances that do not fit into `limit` bytes, and the remaining bytes.
+    """Returns the numbers of the instances that do not fit into `limit` bytes, and the bytes left.
 
-    `sizes` has the instances in the order in which they get their place. The first instance always
-    fits, however large it is. After the first instance that does not fit, only instances of size 0
-    fit.
+    The first instance always fits, however large it is. After the first instance that does not fit,
+    only instances of 0 bytes fit. `sizes` has the instances in the order in which they get their
+    space.
     """
     waiting, left = list[int](), limit
     for id, size in sizes:

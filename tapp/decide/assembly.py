@@ -2,7 +2,8 @@
 
 Each rule computes one part of some instances. This module calls the rules and puts the parts
 together; afterwards no instance changes. The template comes first, because all other parts depend
-on it. It is that of the spec or, for an instance that the partition keeps, that of its revision.
+on it. An instance has the template of the spec or, if the partition keeps the instance at an older
+revision, the template of that revision.
 """
 
 from collections.abc import Iterable
@@ -30,12 +31,13 @@ from tapp.world import Options, World
 class Assembly(NamedTuple):
     """All instances of a TApp with all observations about them, ready to be judged."""
 
-    instances: list[Instance]  # ascending: all below `spec.replicas`, then those beyond
-    records: Records  # the history
-    partition: Partition
-    problems: CreationProblems
+    # Sorted by number: the instances below `spec.replicas`, then surplus pods with higher numbers
+    instances: list[Instance]
+    records: Records  # the ControllerRevisions in the history
+    partition: Partition  # which instances are kept at which older revision
+    problems: CreationProblems  # why no pod can be created for some instances
     app_status: AppStatus  # `status.appStatus`
-    waits: list[float]  # seconds after which an instance is different
+    waits: list[float]  # seconds until an observation about an instance changes
 
 
 def assemble(world: World, options: Options, now: float) -> Assembly:
@@ -77,12 +79,12 @@ def assemble(world: World, options: Options, now: float) -> Assembly:
 def _removals(
     instances: Iterable[Instance], app: AppStatus, world: World, options: Options
 ) -> dict[int, bool]:
-    """Returns finished instance -> True if its pod may be deleted in this sync.
+    """Returns number of a finished instance -> True if its pod may be deleted in this sync.
 
-    The value is False if the pod may be deleted only after the next status is written. Finished
-    instances whose pod stays are left out. A pod may be deleted only if the status in the request
-    already has the result of its instance. A result that is not written yet would be lost with the
-    pod, and the instance would run again.
+    - True: the status in the request already has the result of the instance.
+    - False: the pod has to wait until Metacontroller has sent a status with the result. Without
+      that status the result would be lost with the pod, and the instance would run again.
+    - No entry: the pod of the finished instance stays.
 
     Args:
         instances: all instances of the TApp.
@@ -105,8 +107,8 @@ def _paces(instances: Iterable[Instance], world: World, now: float) -> dict[int,
     """Returns instance number -> when its completed pod may be replaced.
 
     An instance has an entry if its pod was created from its current template and ended soon after
-    its creation. With another template the instance may be repaired, so its pod is replaced at
-    once.
+    its creation. A pod of another template is replaced at once, because the new template may repair
+    the instance. `now` is the time of this sync, in seconds since the epoch.
     """
     noted, found = world.tapp.status.failures, dict[int, Pace]()
     for instance in instances:

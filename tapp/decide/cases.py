@@ -30,14 +30,15 @@ class Case(msgspec.Struct, frozen=True, gc=False):
     def decision(self) -> Verdict:
         """Returns the decision on the instance in this sync.
 
-        It is the step (a write to the pod that comes first) or, without one, the delay or, without
-        one, the verdict.
+        - If there is a step, the decision is the step: a write to the pod that comes first.
+        - If there is only a delay, the decision is the delay.
+        - If there is neither, the decision is the verdict.
         """
         return self.step or self.delay or self.verdict
 
     @property
     def is_notable(self) -> bool:
-        """Returns False if the pod of the instance runs its template and nothing is written to it.
+        """Returns False if the pod simply runs the template of the instance and nothing is written.
 
         Most instances are in this state, and most rules can skip them.
         """
@@ -58,9 +59,10 @@ class Case(msgspec.Struct, frozen=True, gc=False):
 
 
 def delayed(cases: list[Case], delays: Mapping[int, Verdict]) -> list[Case]:
-    """Returns the cases with these delays, except for cases that an earlier stage has delayed.
+    """Adds delays to the cases that no earlier stage has delayed, and returns all cases.
 
-    `delays` maps an instance number to the verdict that leaves the pod as it is and says why.
+    `delays` maps an instance number to the delay: a verdict that leaves the pod as it is and says
+    why.
     """
     if not delays:
         return cases
@@ -73,10 +75,10 @@ def delayed(cases: list[Case], delays: Mapping[int, Verdict]) -> list[Case]:
 
 
 def with_steps(cases: list[Case], steps: Mapping[int, Verdict]) -> list[Case]:
-    """Returns the cases with these steps in place of any earlier ones.
+    """Gives the cases these steps, drops the steps of earlier stages, and returns all cases.
 
-    `steps` maps an instance number to a write that happens before the instance's verdict, such as a
-    label on its pod. A case without an entry has no step.
+    `steps` maps an instance number to the step: a write that comes before the instance's verdict,
+    such as a label on its pod. If `steps` is empty, the cases stay as they are.
     """
     if not steps:
         return cases

@@ -18,8 +18,8 @@ class Create(msgspec.Struct, frozen=True, gc=False):
 class Adopt(msgspec.Struct, frozen=True, gc=False):
     """The labels of this service for a pod that already corresponds to its template.
 
-    Nothing else of the pod changes. Another controller has created such a pod, or its template was
-    written in another form.
+    Nothing else of the pod changes. Such a pod was created by another controller, or from a
+    template that described the same pod in another notation.
     """
 
     pod: Pod
@@ -32,7 +32,8 @@ class Update(msgspec.Struct, frozen=True, gc=False):
     pod: Pod
     template: Template
     images: Mapping[str, str]  # container name -> new image, for each container that restarts
-    # those of them that keep their image and restart because it is written by another name
+    # Names of the containers in `images` that keep their image and only have to restart: `images`
+    # has another name of the same image for them
     restarts: tuple[str, ...] = ()
 
 
@@ -44,7 +45,7 @@ class Resize(msgspec.Struct, frozen=True, gc=False):
 
     pod: Pod
     template: Template
-    resources: Mapping[str, Any]  # container name -> all its resources
+    resources: Mapping[str, Any]  # container name -> its complete `resources` after the resize
 
 
 class HoldMarkers(NamedTuple):
@@ -62,18 +63,19 @@ class HoldMarkers(NamedTuple):
 
 
 class Mark(msgspec.Struct, frozen=True, gc=False):
-    """Labels, annotations and a toleration for a pod that otherwise stays as it is.
+    """Labels, annotations and a toleration to write to a pod; nothing else of the pod changes.
 
-    By these *markers* the service requests an action of its pod-status hook, such as taking the pod
-    out of its Services. A marker never restarts a container (`markers.py`).
+    These *markers* request an action, such as taking the pod out of its Services. The hook
+    `/pod-status` of this service carries out the action. A marker never restarts a container
+    (`markers.py`).
     """
 
     pod: Pod
     drain: str  # the annotation that takes the pod out of its Services; "" removes it
     lost: str  # the annotation that says since when the pod's node is lost; "" removes it
-    watched: bool  # whether the pod-status hook has to look at the pod
-    tolerate: bool  # whether the pod gets a toleration without time limit for a silent node
-    # True if the record of the last update is removed because that update is over. Otherwise a new
-    # toleration, which the kubelet sees a moment later, would make the update look unfinished.
+    watched: bool  # True if the pod gets the label that selects it for the hook `/pod-status`
+    tolerate: bool  # True if the pod gets a toleration, without time limit, of a silent node
+    # True if the record of the last update in place is removed because that update is over. With
+    # the record, the update would look unfinished until the kubelet has seen the new toleration.
     forget: bool = False
-    hold: HoldMarkers = HoldMarkers()
+    hold: HoldMarkers = HoldMarkers()  # the label and annotations about a hold on the pod

@@ -26,9 +26,11 @@ def compare(
 ) -> dict[int, Comparison]:
     """Compares the template that each pod was created from with the one that it should run.
 
-    Only pods whose revision differs from that of their template are compared. Pods that are
-    unreadable or belong to another controller are left out, and also pods that differ only in
-    images. Returns instance number -> comparison.
+    Returns instance number -> comparison. These pods have no entry:
+
+    - Pods that have the revision of their template.
+    - Pods that differ from their template in images only.
+    - Pods that are unreadable or belong to another controller.
 
     Args:
         world: the TApp with its children.
@@ -79,8 +81,9 @@ def compare(
 def _rereads(pod: Pod, recorded: Template | None, template: Template) -> tuple[str, ...]:
     """Returns the containers that have to restart to read resources that the template has changed.
 
-    The environment of such a container contains its resources, and changes only when it restarts. A
-    container that the kubelet restarts for the resize anyway (`resizePolicy`) is left out.
+    These containers have their resources in environment variables, which change only with a
+    restart. Containers that the kubelet restarts for the resize anyway (`resizePolicy`) are left
+    out.
 
     Args:
         pod: the pod of the instance.
@@ -104,7 +107,7 @@ def _rereads(pod: Pod, recorded: Template | None, template: Template) -> tuple[s
 
 
 def _sizes(template: Template) -> dict[str, Sizes]:
-    """Returns container name -> resources of the container, in numbers."""
+    """Returns container name -> requests and limits of the container, as numbers."""
     containers = running(template.spec)
     return {each["name"]: sizes_of(with_requests(each.get("resources"))) for each in containers}
 
@@ -139,18 +142,17 @@ def _applied(world: World, pod: Pod) -> Template | None:
 class _Compared(NamedTuple):
     """The result of comparing two templates."""
 
-    # Whether both templates mean the same, except for images, labels, annotations and resources
+    # True if both templates make the same pod, except for images, labels, annotations, resources
     bare: bool
-    pulling: frozenset[str] = frozenset()  # containers that always pull, only in the new template
-    same_spec: bool = False  # whether the resources are the same, too, or left to others
-    same_rest: bool = False  # whether images, labels and annotations are the same
+    # Containers that have the pull policy Always in the new template, but not in the old one
+    pulling: frozenset[str] = frozenset()
+    # True if `bare` is True and the resources are the same, or the TApp ignores resources
+    same_spec: bool = False
+    same_rest: bool = False  # True if images, labels and annotations are the same
 
 
 class _Pairs:
-    """Compares templates.
-
-    If many pods have the same two templates, they are compared only once.
-    """
+    """Compares pairs of templates, and compares each pair only once even if many pods have it."""
 
     def __init__(self, world: World, options: Options) -> None:
         self._moved, self._seconds = world.tapp.spec.force_delete_pod, options.toleration_seconds
@@ -175,7 +177,7 @@ class _Pairs:
         return found
 
     def _compare(self, before: Template, template: Template) -> _Compared:
-        """Returns the differences between two templates, without looking at earlier results."""
+        """Computes the differences between two templates; the arguments are those of `compared`."""
         old, new = before.meaning.content, template.meaning.content
         if old.bare != new.bare:
             return _Compared(bare=False)

@@ -1,14 +1,15 @@
 """The progress of a rollout, and its deadline (`spec.progressDeadlineSeconds`).
 
-A rollout is under way while an instance has to be updated or is new, and until all instances that
-should run are available (docs/progress.md, "The deadline"). Its progress is a pair of counts:
+A rollout is under way from the first instance that needs an update, or is new, until all instances
+that should run are available (docs/progress.md, "The deadline"). Its progress is a pair of counts
+of the instances below `spec.replicas`:
 
-    begun       wanted instances that need nothing more (their verdict is done)
-    available   those of them that are available, or should not run
+    begun       instances that need nothing more (their verdict is done)
+    available   the instances in `begun` that are available, or should not run
 
-The status notes the highest value of each count, with the time at which one of them last grew. The
-deadline counts from that time. An instance that fails and recovers repeatedly makes no progress,
-because the highest values stay the same.
+The status notes the highest value of each count, with the time at which one of the two counts last
+grew. The deadline counts from that time. An instance that fails and recovers repeatedly makes no
+progress, because the highest values stay the same.
 """
 
 from collections.abc import Iterable, Mapping, Sequence, Set
@@ -28,14 +29,15 @@ from tapp.words.times import noted_since
 class Rollout:
     """The rollout that is under way: its progress, the instances it waits for, and its deadline."""
 
-    # Progress -> since when, RFC 3339; empty without a rollout
+    # One entry: the highest counts reached -> when they were reached, RFC 3339. Empty without a
+    # rollout
     progressed: Mapping[ReachedNote, str] = field(default_factory=dict)
-    since: str = ""  # that time
+    since: str = ""  # when the highest counts were reached, RFC 3339; empty without a rollout
     waiting: Sequence[Case] = ()  # the instances that the rollout waits for
     exceeded: bool = False  # whether the deadline has passed
-    waits: tuple[float, ...] = ()  # seconds until the deadline
-    # Seconds in which the rollout may still repair broken instances, because it has made progress a
-    # moment ago; 0 without a rollout
+    waits: tuple[float, ...] = ()  # seconds until the deadline; empty if it has passed or is paused
+    # Seconds for which a rollout that has just made progress is still expected to repair broken
+    # instances; 0 if that time is over, or without a rollout
     patience: float = 0.0
 
 
@@ -99,10 +101,11 @@ def follow_rollout(
 
 
 def _requested_seconds(spec: TAppSpec, waiting: Iterable[Case]) -> float:
-    """Returns the seconds that the spec itself adds to an update; the deadline is later by them.
+    """Returns the seconds that the spec itself adds to updates, and by which the deadline is later.
 
-    These are `minReadySeconds`, the grace period for leaving the Services, and the longest
-    termination grace period among `waiting`, the instances that the rollout waits for.
+    The seconds are the sum of `minReadySeconds`, the grace period for leaving the Services, and the
+    longest termination grace period of the stopping pods in `waiting`. `waiting` are the instances
+    that the rollout waits for.
     """
     stopping = [
         pod.spec.grace_seconds * max(1, len(instance.update.unfinished))

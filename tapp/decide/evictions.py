@@ -1,13 +1,13 @@
 """The budget of evictions: how many Ready pods evictions must leave (`spec.disruptionBudget`).
 
 The API server allows an eviction while more pods are Ready than `minAvailable` of the TApp's
-PodDisruptionBudget. It counts all Ready pods of the TApp. This service counts only the available
-instances of those that should run, as for updates (`serving.py`). So
+PodDisruptionBudget. It counts all Ready pods of the TApp. This service counts only available
+instances that should run, as for updates (`serving.py`). So
 
     minAvailable = should run - maxUnavailable + Ready pods that do not count as available
 
-Then evictions are allowed while more than `should run - maxUnavailable` instances are available,
-which is the rule for updates as well (`rollout.py`). An evicted instance is not available for
+With this value, evictions are allowed while more than `should run - maxUnavailable` instances are
+available. The same rule applies to updates (`rollout.py`). An evicted instance is not available for
 updates, and an updated instance is not available for evictions.
 """
 
@@ -20,7 +20,7 @@ from tapp.pod.pod import Pod
 
 
 def max_evictions(budget: DisruptionBudget, should_run: int) -> int:
-    """Returns how many instances may be unavailable for an eviction to be allowed.
+    """Returns how many instances evictions may make unavailable at the same time.
 
     Raises ValueError if the value of `budget` is neither a number nor a percentage.
 
@@ -70,9 +70,9 @@ def _counts_as_healthy(pod: Pod) -> bool:
 
 
 def _is_taken_down_in_place(case: Case) -> bool:
-    """Returns True if this sync begins an update in which the pod stays Ready for a moment.
+    """Returns True if this sync takes an instance down while its pod stays Ready for a moment.
 
-    The kubelet restarts the containers, or the pod leaves its Services first. A pod that is deleted
-    stops counting as healthy by itself.
+    The kubelet restarts the containers of the pod, or the pod leaves its Services first. Deletions
+    do not count: a pod that is being deleted no longer counts as healthy.
     """
     return case.delay is None and case.verdict.is_update and case.decision.change is not None

@@ -29,7 +29,7 @@ from tapp.world import World
 
 FINISHED = (InstanceStatus.SUCC, InstanceStatus.FAILED)
 KILLING = InstanceStatus.KILLING
-RECHECK = 1.0  # Seconds after which to look again if no event of the cluster will start a sync
+RECHECK = 1.0  # Seconds until the next sync if no event of the cluster will start it
 
 
 class FromHistory(msgspec.Struct, frozen=True, gc=False):
@@ -43,14 +43,15 @@ class FromHistory(msgspec.Struct, frozen=True, gc=False):
     revision: str = ""
     # The recorded spec, for claims and Service; None if the record has only the template
     templates: Templates | None = None
-    additions: str = ""  # claims and Service that the spec has no longer, for a person; or ""
-    unknown: str = ""  # what the history does not say, for a person; or ""
+    # Text for users about claims and a Service that only the recorded spec has, or ""
+    additions: str = ""
+    unknown: str = ""  # sentence for users about facts that the history lacks, or ""
 
 
 class Comparison(msgspec.Struct, frozen=True, gc=False):
     """The differences between the template that a pod was created from and its instance's template.
 
-    `comparison.py` computes them. The defaults mean that the first of both templates is unknown.
+    `comparison.py` computes them. The defaults mean that the template of the pod is unknown.
     """
 
     # The hash without images and resources (`Hashes.bare`) of the pod's template; "" if unknown
@@ -60,7 +61,8 @@ class Comparison(msgspec.Struct, frozen=True, gc=False):
     same: bool = False  # True if both templates make the same pod
     # Labels and annotations of the pod's template; None if the history lacks that template
     metadata: Metadata | None = None
-    # Containers whose environment has resources that the template has changed since (`reads.py`)
+    # Containers that have to restart because their environment variables have resources that the
+    # template has changed (`reads.py`)
     rereads: tuple[str, ...] = ()
 
 
@@ -73,8 +75,8 @@ class ResizeState(msgspec.Struct, frozen=True, gc=False):
     `resizes.py` computes it, if the spec has `resources: InPlace`.
     """
 
-    wanted: Wanted  # what the pod lacks of the template's resources
-    progress: Resizing | None = None  # how far the kubelet is with them; None if it is done
+    wanted: Wanted  # the resources of the template that the pod does not have
+    progress: Resizing | None = None  # the resize that the kubelet has not finished, or None
     infeasible: str = ""  # why the pod can never have the resources of its template, or ""
 
 
@@ -100,17 +102,19 @@ class Instance(msgspec.Struct, frozen=True, gc=False):
     template_name: str
     template: Template | None  # what the instance should run; None if `decided` says why not
     decided: Verdict | None = None  # the verdict on an instance that has no template
-    status: InstanceStatus = InstanceStatus.NOT_CREATED  # its word in `status.statuses` now
+    status: InstanceStatus = InstanceStatus.NOT_CREATED  # its new value in `status.statuses`
     wanted: bool = True  # whether the number is below `spec.replicas`
     killed: bool = False  # whether `spec.statuses` stops the instance
-    should_run: bool = True  # wanted, and not run to its end: the base of every budget
+    # True if the instance is wanted, not killed and not finished; percentages refer to these
+    should_run: bool = True
     never_migrate: bool = False  # `spec.neverMigrate`
-    updated: bool = False  # whether the pod has the revision of the template, and stays
+    updated: bool = False  # True if the pod has its template's revision and is not being deleted
     leaving: bool = False  # the instance was killed, and its completed pod still exists
     service_name: str = ""  # the Service of the pod's host name, "" for none
     # Since when the pod's node has not reported, in seconds since the epoch; None if it reports
     silent_since: float | None = None
-    # Since when the pod is seen as it is, if the condition Ready has no usable time; else `UNKNOWN`
+    # When a sync first saw the pod Ready, or its node silent, in seconds since the epoch. `UNKNOWN`
+    # if the condition Ready has a usable time
     seen_since: float = UNKNOWN
     update: Progress = NO_UPDATE  # how far the last update in place of the pod has come
     history: FromHistory | None = None  # None if the instance is as the spec has it
@@ -131,10 +135,10 @@ class Instance(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def source(self) -> PodSource:
-        """Returns the source of the instance's next pod.
+        """Returns the number, template and spec from which the instance's next pod is created.
 
-        It has the instance's template. If a partition keeps the instance at an older revision, it
-        also has the spec of that revision.
+        The spec is None unless a partition keeps the instance at an older revision: then it is the
+        spec of that revision.
         """
         recorded = None if self.history is None else self.history.templates
         return PodSource(self.id, self.template, recorded)
@@ -212,13 +216,14 @@ def with_parts(  # noqa: PLR0913 - the parts that rules add after the partition
 
 
 def gives_way(pod: Pod, update: Progress, remembered: str = "") -> bool:
-    """Returns True if a completed pod is replaced, False if its instance has finished with it.
+    """Returns True if a completed pod is to be replaced, and False if its instance has finished.
 
     Args:
         pod: the pod; the caller has checked that its phase is Succeeded or Failed.
-        update: the last update in place of the pod. A pod that this update ended is replaced.
-        remembered: the status of the instance in the last sync (docs/finished.md). Eviction does
-            not replace the pod of an instance that had already finished.
+        update: the progress of the pod's last update in place. A pod that this update ended is
+            replaced.
+        remembered: the status of the instance in the last sync (docs/finished.md). If it says that
+            the instance had finished, an eviction of the pod is no reason to replace the pod.
     """
     if pod.failed_by_service or pod.refused_by_kubelet or ended_by_update(pod, update):
         return True
@@ -282,8 +287,8 @@ def instance_status(  # noqa: PLR0913, PLR0917 - what is known of it
 def observe_instances(world: World, now: float) -> list[Instance]:
     """Returns the instances, sorted by number.
 
-    These are all numbers below `spec.replicas`, with or without a pod, and the numbers of all other
-    pods of the TApp. `now` is the time of this sync, in seconds since the epoch.
+    All numbers below `spec.replicas` have an instance, with or without a pod. Pods with higher
+    numbers have one, too. `now` is the time of this sync, in seconds since the epoch.
     """
     tapp, templates = world.tapp, world.templates
     spec, pods, remembered = tapp.spec, world.pods, tapp.status.statuses
@@ -359,7 +364,7 @@ def observe_instances(world: World, now: float) -> list[Instance]:
 
 
 def runs(pod: Pod | None, template: Template | None) -> bool:
-    """Returns True if a pod was created from this template, also if the pod is being deleted.
+    """Returns True if a pod has the revision of a template, even if the pod is being deleted.
 
     Returns False if the pod or the template is None.
     """
@@ -367,7 +372,7 @@ def runs(pod: Pod | None, template: Template | None) -> bool:
 
 
 def is_updated(pod: Pod | None, template: Template | None) -> bool:
-    """Returns True if a pod was created from this template and is not being deleted.
+    """Returns True if a pod has the revision of a template and is not being deleted.
 
     Returns False if the pod or the template is None.
     """
@@ -379,9 +384,14 @@ def is_updated(pod: Pod | None, template: Template | None) -> bool:
 def is_fresh(tapp: TApp, id: int) -> bool:
     """Returns True if an instance starts for the first time, or again after it was killed or ended.
 
-    The status of the last sync shows that. An instance without an entry in this status starts for
-    the first time only if the spec has changed since. Otherwise the instance has lost its pod and
-    waits while other pods are created first. `id` is the number of the instance.
+    The status of the last sync decides:
+
+    - If the status has an entry for the instance, the entry says whether it was killed or ended.
+    - If it has no entry and the spec has changed since, the instance is new.
+    - If it has no entry and the spec has not changed, the instance has lost its pod, and other pods
+      are created first. The result is then False.
+
+    `id` is the number of the instance.
     """
     before = tapp.status.statuses.get(str(id))
     if before:

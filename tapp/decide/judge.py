@@ -53,10 +53,10 @@ def judge(instance: Instance) -> Verdict:
     # 1. No pod is wanted: beyond replicas, killed, or finished and due for removal.
     if not instance.should_run and (unwanted := _not_wanted(instance)) is not None:
         return unwanted
-    # 2. No pod: create it, if a pod can be created of its template.
+    # 2. No pod: create the pod, if its template allows that.
     if pod is None:
         return _missing(instance)
-    # 3. Terminating: its name is free only when it is gone.
+    # 3. Terminating: the new pod has the same name, so the old pod has to be gone first.
     if pod.terminating:
         return _TERMINATING
     # 4. A pod that the service cannot read is left alone: in doubt, nothing is deleted.
@@ -65,16 +65,16 @@ def judge(instance: Instance) -> Verdict:
             Reason.UNREADABLE_POD,
             f"the service cannot read its pod and does not change it: {short(pod.unreadable)}",
         )
-    # 5. Completed: replace it, or leave it for a person to look at.
+    # 5. Completed: replace the pod, or leave it for users to look at.
     if pod.phase in COMPLETED:
         return _completed(instance, pod)
     # 6. No template: a typing error in the spec is no reason to delete a pod.
     if template is None:
         return _decided(instance)
-    # A resize that the node can never do, under rule 7 or 8, needs a new pod.
+    # If the node can never do a resize that rule 7 or 8 requests, a new pod is needed.
     if instance.resize is not None and instance.infeasible:
         return _recreate(instance, template, Reason.NOT_IN_PLACE, instance.infeasible)
-    # 7. The pod carries the revision of its template: a restart may be asked for, or a resize due.
+    # 7. The pod has its template's revision: a restart may be requested, or a resize may be due.
     if instance.updated:
         if pod.spec.pending_requests and restarts_of(pod.spec, template, instance.metadata_before):
             attempt, way = _in_place(instance, pod, template), Reason.NOT_IN_PLACE
@@ -86,7 +86,7 @@ def judge(instance: Instance) -> Verdict:
             )
             return wait(Reason.IMAGES_EDITED, message)
         return _with_resources(instance, pod, template)
-    # 8. In place where only images or metadata differ, else by a new pod.
+    # 8. Another revision: update in place if only images or metadata differ, else replace the pod.
     return _different(instance, pod, template)
 
 
@@ -100,7 +100,7 @@ def _decided(instance: Instance) -> Verdict:
 
 
 def _not_wanted(instance: Instance) -> Verdict | None:
-    """Returns the verdict that an instance has no pod, or that its pod is deleted.
+    """Returns the verdict on an instance that should not run: it has no pod, or its pod is deleted.
 
     The caller has checked that the instance should not run. Returns None if the instance has
     finished and its pod stays for now.
@@ -205,9 +205,12 @@ def _recreate(instance: Instance, template: Template, reason: Reason, message: s
 def _with_resources(instance: Instance, pod: Pod, template: Template) -> Verdict:
     """Returns the verdict on a pod that has its template's revision, but perhaps not its resources.
 
-    A resize does not change the revision of the pod. So a pod that another controller has resized
-    still has the revision of its template. The verdict may be a resize, a wait for the kubelet, or
-    that the pod is up to date.
+    A resize does not change the revision of a pod, so the resources have to be compared as well.
+    The verdict is one of these:
+
+    - to resize the pod, if its resources differ from those of the template;
+    - to wait, if the kubelet has not finished a resize;
+    - that the pod is up to date, or that the partition keeps the pod at its revision.
     """
     if instance.resize is not None:
         if verdict := _resize(instance, pod, template).verdict:
@@ -224,7 +227,7 @@ def _with_resources(instance: Instance, pod: Pod, template: Template) -> Verdict
 def _resizing(state: Resizing) -> Verdict:
     """Returns the verdict that waits, because the kubelet has not finished a resize of the pod.
 
-    `state` is the resize, as the pod's status shows it.
+    `state` is the progress of the resize, as the pod's status shows it.
     """
     quote = f": {state.message}" if state.message else ""
     if state.pending == RESIZE_DEFERRED:
@@ -239,9 +242,12 @@ def _resizing(state: Resizing) -> Verdict:
 def _resize(instance: Instance, pod: Pod, template: Template) -> Attempt:
     """Tries to give a pod the resources of its template by a resize, without a new pod.
 
-    The attempt has the verdict to resize the pod. It has an obstacle if Kubernetes cannot resize
-    the pod. It is empty if the pod already requests the resources, or if the spec does not resize
-    pods (`resources: InPlace`).
+    The result is one of these:
+
+    - An attempt with the verdict to resize the pod.
+    - An attempt with an obstacle, if Kubernetes cannot resize the pod.
+    - An empty attempt, if the pod already requests the resources, or if the spec does not resize
+      pods (`resources: InPlace`).
     """
     wanted = None if instance.resize is None else instance.resize.wanted
     if wanted is None or (not wanted.resources and not wanted.obstacle):
@@ -263,9 +269,11 @@ def _of_another(instance: Instance, pod: Pod, template: Template) -> Attempt:
     """Tries to adopt a pod that another controller has created.
 
     The pod has no hashes of this service, so template and pod are compared field by field. The
-    attempt has a verdict if the template describes the pod, or if the partition keeps the pod. It
-    is empty if only images differ: the caller then tries to update the pod in place. Otherwise it
-    has an obstacle.
+    result is one of these:
+
+    - An attempt with a verdict, if the template describes the pod, or the partition keeps the pod.
+    - An empty attempt, if only images differ: the caller then tries to update the pod in place.
+    - An attempt with an obstacle, if other fields differ.
     """
     manifest = pod.manifest
     wanted, observed = comparable(template.spec), comparable(manifest.spec)
@@ -289,8 +297,9 @@ def _of_another(instance: Instance, pod: Pod, template: Template) -> Attempt:
 def _different(instance: Instance, pod: Pod, template: Template) -> Verdict:
     """Returns the verdict on a pod whose revision differs from the revision of its template.
 
-    The pod is adopted if the template describes the same pod, or is updated in place, resized or
-    replaced. It stays as it is if nothing of that is possible.
+    The verdict is to adopt the pod if the template describes the same pod. Otherwise it is to
+    update the pod in place, to resize it or to replace it, in this order of preference. If none of
+    these is possible, the pod stays as it is.
     """
     spec, foreign = pod.spec, pod.foreign
     if foreign:
@@ -332,11 +341,11 @@ def _different(instance: Instance, pod: Pod, template: Template) -> Verdict:
 
 
 def _resize_alone(instance: Instance, pod: Pod, template: Template) -> Attempt:
-    """Tries to resize a pod whose template has changed; only decides, and sends no request.
+    """Tries to bring a pod to its changed template by nothing but a resize.
 
-    The caller has checked that the change consists of resources, and perhaps of images and
-    metadata. The attempt has an obstacle if images change as well, because a resize cannot change
-    images. It is the result of `_resize` otherwise.
+    The function only decides, and sends no request. The caller has checked that pod and template
+    differ only in resources, images and metadata. If images differ, the attempt has an obstacle,
+    because a resize cannot change images. Otherwise the result is that of `_resize`.
     """
     images = changed_images(pod.spec, template)
     if images and instance.resize is not None:
@@ -376,19 +385,20 @@ def _beyond_metadata(instance: Instance, spec: PodSpec, template: Template) -> s
 def _differs_in_resources(instance: Instance, spec: PodSpec, template: Template) -> bool:
     """Returns True if a pod differs from its template at most in resources, images and metadata.
 
-    Returns False if neither the hashes in the pod's labels nor the history show that.
+    Returns False if the pod differs in more, or if it may differ in more: neither the hashes in its
+    labels nor the history prove the contrary.
     """
     bare = (instance.comparison or NOT_COMPARED).bare
     return spec.uniq_hash in template.hashes or bare == template.hashes.bare
 
 
 def _in_place(instance: Instance, pod: Pod, template: Template) -> Attempt:
-    """Tries to update a pod in place: by new labels, annotations, images, or a restart of
-    containers.
+    """Tries to update a pod in place, by new metadata or images or by a restart of containers.
 
-    The caller has checked that pod and template differ in nothing else. The attempt has the verdict
-    to update the pod, or to wait until a container can restart. It has an obstacle if Kubernetes
-    cannot do the update in the existing pod.
+    The caller has checked that pod and template differ in nothing else. The result is one of these:
+
+    - An attempt with the verdict to update the pod, or to wait until a container can restart.
+    - An attempt with an obstacle, if Kubernetes cannot do the update in the existing pod.
     """
     spec, name = pod.spec, f"template {quoted(template.name)}"
     comparison = instance.comparison or NOT_COMPARED

@@ -4,8 +4,9 @@ Entry point: `KeptInstances.keep`. A record of the history has a template. Unles
 it also has the claim templates and `spec.serviceName` of its time. The next pod of a kept instance
 is created from all of these, so that it is like the pod before (docs/partition.md):
 
-    template, claims    those of the record
-    Service             that of the record, of the pods of that revision, or of the spec
+    template, claims    from the record
+    Service             from the record; if that lacks it, from the pods of that revision;
+                        if these do not show it, from the current spec
 """
 
 from typing import NamedTuple
@@ -30,8 +31,9 @@ class _Revision(NamedTuple):
     """The claim templates and the Service of an older revision, from its ControllerRevision."""
 
     templates: Templates | None  # the recorded spec; None if there is no record
-    additions: str  # claims and Service that the spec has no longer, for a person; or ""
-    # `spec.serviceName` of that time; None if neither the record nor the pods say it
+    # Text for users about claims and a Service that only the recorded spec has, or ""
+    additions: str
+    # `spec.serviceName` of that time; None if neither the record nor the pods show it
     service: str | None
 
 
@@ -42,12 +44,13 @@ class KeptInstances:
     """
 
     def __init__(self, world: World, records: Records, newest: str) -> None:
-        """Looks nothing up yet.
+        """Stores the arguments; no revision is looked up yet.
 
         Args:
             world: the TApp with its children.
             records: the revisions in the history.
-            newest: the newest revision of the rolling template; empty if that does not resolve.
+            newest: the newest revision of the rolling template (`spec.updateStrategy.template`);
+                empty if there is no such template.
         """
         self._world, self._records, self._newest = world, records, newest
         self._now = parts_of(world.tapp.spec)
@@ -56,14 +59,15 @@ class KeptInstances:
         self._newest_differs: bool | None = None  # None until a rule needs it.
 
     def keep(self, instance: Instance, revision: str) -> Instance:
-        """Returns an instance as the partition keeps it at a revision.
+        """Returns an instance with template, claims and Service of the revision that it is kept at.
 
         If the history lacks the revision, a pod that runs stays as it is, and an instance without a
         pod gets none.
 
         Args:
             instance: the instance, as the current spec has it.
-            revision: the name of the revision, which may be the newest one.
+            revision: the name of the revision at which the partition keeps the instance. It may be
+                the newest one.
         """
         pod = instance.pod
         if revision == self._newest:
@@ -88,11 +92,11 @@ class KeptInstances:
         )
 
     def _keep_at_newest(self, instance: Instance) -> Instance:
-        """Returns an instance as the partition keeps it at the newest revision.
+        """Returns an instance that the partition keeps at the newest revision.
 
-        A change of claim templates or `spec.serviceName` alone leaves the revision as it is. The
-        next pod of the instance then follows the record. Without such a change, or without a
-        record, the instance is as the current spec has it.
+        A change of claim templates or `spec.serviceName` alone makes no new revision. After such a
+        change, the instance gets the claim templates and the Service of the record. Without such a
+        change, or without a record, the instance stays as the current spec has it.
         """
         if self._newest_differs is None:
             self._newest_differs = self._differs_from_spec(instance.template_name)
@@ -102,9 +106,9 @@ class KeptInstances:
         return instance if template is None else self._at(instance, self._newest, template)
 
     def _differs_from_spec(self, rolling: str) -> bool:
-        """Returns True if the newest revision has other claim templates or another Service.
+        """Returns True if the record of the newest revision has other claims or another Service.
 
-        They are compared with the current spec. Returns False if the history lacks the revision.
+        "Other" means other than the current spec. Returns False if the history lacks the revision.
         `rolling` is the name of the rolling template.
         """
         templates = self._records.templates_of(self._newest, rolling)
@@ -142,7 +146,7 @@ class KeptInstances:
     def _of(self, revision: str, template: Template) -> _Revision:
         """Returns the claim templates and the Service of a revision.
 
-        Each revision is looked up only once.
+        Each revision is looked up only once. `template` is the template of the revision.
         """
         found = self._revisions.get(revision)
         if found is None:
@@ -153,6 +157,7 @@ class KeptInstances:
         """Reads the claim templates and the Service of a revision from its ControllerRevision.
 
         If the ControllerRevision does not have the Service, the pods of that revision show it.
+        `template` is the template of the revision.
         """
         templates = self._records.templates_of(revision, template.name)
         if templates is None:
@@ -191,9 +196,10 @@ class KeptInstances:
 
 
 def label_of(pod: Pod) -> str | None:
-    """Returns the revision that a pod's labels or annotations name, or None without one.
+    """Returns the revision of the template that a pod was created from, as the pod itself says.
 
-    If the pod's template has placeholders, this is the revision before they were filled in.
+    If the template has placeholders, this is the revision of the template as written, from an
+    annotation of the pod. Otherwise it is the pod's label. Returns None if the pod has neither.
     """
     written = pod.spec.written
     return written if written and REVISION.fullmatch(written) else pod.spec.template_hash

@@ -1,15 +1,16 @@
 """Markers: labels and annotations on pods by which the service requests an action.
 
 A marker never restarts a container (docs/leaving-services.md, docs/lost-nodes.md, docs/hold.md).
-The first of these rules that applies to a pod gives the step before its verdict:
+The first of these rules that applies to a pod gives the step, a write that comes before the
+verdict:
 
 1. The node of the pod is silent: the pod waits, and gets a marker when the node counts as lost.
-2. An update restarts containers of a pod that serves: the pod first leaves its Services.
+2. An update restarts containers of a pod that serves requests: the pod first leaves its Services.
 3. The pod stays as it is: markers that no rule needs any more are removed, and a pod on hold gets
    its pending action.
 
-The pod-status hook acts on the markers of the first two rules. That hook may be missing or fail. So
-the status notes since when a pod waits for the hook (`unserved`), and a condition reports it.
+The hook `/pod-status` acts on the markers of the first two rules. That hook may be missing or fail.
+So the status notes since when a pod waits for the hook (`unserved`), and a condition reports it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,14 +33,14 @@ from tapp.words.reasons import Reason
 from tapp.words.times import UNKNOWN, noted_since, written
 from tapp.world import Options
 
-_GOING = (Action.DELETE, Action.RECREATE)
+_GOING = (Action.DELETE, Action.RECREATE)  # Actions that delete the pod
 
 
 class Drain(NamedTuple):
     """The request that a pod leaves its Services before an update restarts its containers."""
 
     revision: str  # the revision that the update brings
-    is_restart: bool  # whether the pod has that revision already, and only restarts
+    is_restart: bool  # True if the pod already has that revision, and containers only restart
 
     def encode(self) -> str:
         """Returns the value of the annotation that takes the pod out of its Services.
@@ -61,10 +62,11 @@ class Markers:
     steps: dict[int, Verdict] = field(
         default_factory=dict
     )  # instance -> the step before its verdict
-    waits: list[float] = field(default_factory=list)  # seconds after which to look again
-    # Instance -> since when the pod-status hook should have acted on its pod, RFC 3339
+    waits: list[float] = field(default_factory=list)  # seconds until another sync is needed
+    # Instance -> since when it waits for the hook `/pod-status` to act on its pod, RFC 3339
     unserved_since: dict[str, str] = field(default_factory=dict)
-    unserved: list[int] = field(default_factory=list)  # instances that wait for that hook too long
+    # Instances that have waited for the hook `/pod-status` for more than `TROUBLE_AFTER` seconds
+    unserved: list[int] = field(default_factory=list)
     nodes: Nodes = field(default_factory=Nodes)  # counted if the TApp leaves lost nodes
     lost_seconds_problem: str = ""  # why the TApp's own time limit for lost nodes is invalid, or ""
 
@@ -85,8 +87,8 @@ def plan_markers(
         cases: all instances with the decisions on them.
         options: the operator's settings.
         now: the time of this sync, in seconds since the epoch.
-        requests: name of a pod on hold -> what the service will do with the pod when the hold is
-            removed.
+        requests: name of a pod -> its pending action: what the service will do with the pod when a
+            hold is removed.
     """
     pods = [case.instance.pod for case in cases if case.instance.pod is not None]
     # Most TApps have no marker and need none.
@@ -96,8 +98,7 @@ def plan_markers(
 
 
 class _Marking:
-    """Decides on the markers (labels and annotations that request an action) of all pods in one
-    sync.
+    """Decides for all pods of one sync on markers: labels and annotations that request an action.
 
     `all` is the entry point.
     """
@@ -121,10 +122,10 @@ class _Marking:
             self.found.nodes = nodes_of(pods, now)
 
     def all(self, cases: Sequence[Case]) -> Markers:
-        """Returns the labels and annotations that are written to pods to request an action.
+        """Returns the markers that pods get or lose, and the instances that wait for an action.
 
-        Also returns the instances that wait for such an action. `cases` are all instances with the
-        decisions on them.
+        Markers are labels and annotations on pods that request an action. `cases` are all instances
+        with the decisions on them.
         """
         for case in cases:
             instance, pod, decision = case.instance, case.instance.pod, case.decision
@@ -138,17 +139,21 @@ class _Marking:
         return self.found
 
     def _lost(self, instance: Instance, pod: Pod, decision: Verdict) -> Verdict | None:
-        """Returns what happens first to a pod whose node has stopped reporting, or None.
+        """Returns the step for a pod whose node has stopped reporting, or None.
 
-        While the node may come back, a pod that would be deleted waits. When the silence has lasted
-        for the time limit, the node counts as lost, and the pod gets the annotation that says so.
-        The function returns None if the node reports, or if the TApp does not leave lost nodes
-        (`forceDeletePod`): the decision is then carried out.
+        The step is a verdict that comes before `decision`:
+
+        - If the node has been silent for the time limit, the node counts as lost. The step writes
+          the annotation that says so.
+        - If the node may come back, and `decision` would delete the pod, the step keeps the pod.
+
+        The result is None in all other cases, and `decision` is carried out. In particular it is
+        None if the node reports, or if the TApp does not leave lost nodes (`forceDeletePod`).
 
         Args:
             instance: the instance of the pod.
             pod: the pod.
-            decision: what the sync has decided for the instance so far.
+            decision: the decision of this sync on the instance so far.
         """
         since, left = instance.silent_since, lost_in(instance.silent_since, self.limit, self.now)
         if not self.moves or instance.never_migrate or since is None or left is None:
@@ -166,11 +171,11 @@ class _Marking:
         return self._step(pod, Reason.NODE_SILENT, message)
 
     def _mark_lost(self, instance: Instance, pod: Pod, since: float) -> Verdict:
-        """Returns the verdict that writes an annotation to a pod: its node is lost.
+        """Returns the step that writes to a pod since when its lost node has not reported.
 
-        If the pod has had the annotation for long, the instance is noted as one for which the hook
-        `/pod-status` does nothing: that hook should have set the pod's phase to Failed. `since` is
-        the time since when the node has not reported, in seconds since the epoch.
+        The hook `/pod-status` should then set the pod's phase to Failed. If that has not happened
+        `TROUBLE_AFTER` seconds after the time limit, the instance is noted as one that waits for
+        the hook. `since` is when the node stopped reporting, in seconds since the epoch.
         """
         when = written(since)
         if pod.spec.lost == when and pod.spec.is_watched:
@@ -186,10 +191,15 @@ class _Marking:
         return self._step(pod, Reason.NODE_LOST, message, lost=when)
 
     def _drain(self, instance: Instance, pod: Pod, decision: Verdict) -> Verdict | None:
-        """Returns the verdict that takes a pod out of its Services before an update, or None.
+        """Returns the step that takes a pod out of its Services before an update, or None.
 
-        Returns None if `decision` may be carried out now: the pod has left its Services for the
-        grace period, serves no requests, or has no readiness gate, or no container restarts.
+        The result is None, so that the update may begin, in these cases:
+
+        - The pod has been out of its Services for the grace period, or the grace period is 0.
+        - The pod has no readiness gate of this service.
+        - The pod serves no requests.
+
+        If `decision` restarts no container, the result is the step of `_resized`.
         """
         change = decision.change
         if not isinstance(change, Update | Resize) or not _restarts(instance, change):
@@ -217,7 +227,7 @@ class _Marking:
         return self._step(pod, Reason.DRAINING, message, drain=drain)
 
     def _resized(self, instance: Instance, pod: Pod, decision: Verdict) -> Verdict | None:
-        """Returns the verdict that keeps a pod out of its Services until a resize has restarted it.
+        """Returns the step that keeps a pod out of its Services until a resize has restarted it.
 
         Returns None if no such restart is expected, if the pod is in its Services, or if `decision`
         deletes the pod.
@@ -232,10 +242,10 @@ class _Marking:
         return self._step(pod, Reason.DRAINING, message, drain=pod.spec.drain)
 
     def _check_gate(self, instance: Instance, pod: Pod) -> None:
-        """Checks whether the hook `/pod-status` opens the pod's readiness gate in time.
+        """Notes an instance if the hook `/pod-status` does not open its pod's readiness gate.
 
-        If the gate may open and is still closed for too long, notes that the instance waits for
-        that hook. If the time for that has not passed, notes after how many seconds to look again.
+        The hook has `TROUBLE_AFTER` seconds from the time at which the gate may open. If they are
+        not over, the function notes after how many seconds another sync has to check again.
         """
         if not pod.spec.served_gates or pod.ready is True or not pod.spec.is_watched:
             return
@@ -250,7 +260,7 @@ class _Marking:
     def _note_unserved(self, instance: Instance) -> None:
         """Notes since when an instance waits for the hook `/pod-status` to change its pod's status.
 
-        After `TROUBLE_AFTER` seconds the instance is one of those that a condition reports.
+        A condition reports an instance that has waited for `TROUBLE_AFTER` seconds.
         """
         id = str(instance.id)
         since, at = noted_since(self.before.get(id, ""), self.now)
@@ -262,11 +272,16 @@ class _Marking:
             self.found.waits.append(left)
 
     def _kept(self, pod: Pod, decision: Verdict) -> Verdict | None:
-        """Returns the verdict that corrects the labels and annotations of a pod that stays.
+        """Returns the step that corrects the markers of a pod that stays; None if they are correct.
 
-        Labels and annotations that request no action any more are removed. Returns None if they are
-        right. A resize is no part of the response, and the API server may refuse the resize again
-        and again. So those about a hold are written before a resize.
+        Markers are labels and annotations that request an action.
+
+        - If `decision` keeps the pod, all its markers are corrected: those that request no action
+          any more are removed, and those about a hold on the pod are updated.
+        - If `decision` resizes the pod, only the markers about a hold on the pod are corrected,
+          before the resize. The API server may refuse the resize again and again, which must not
+          keep these markers back.
+        - Otherwise the result is None.
         """
         if isinstance(decision.change, Resize) and not self._has_hold_markers(pod):
             change = self._change(pod, pod.spec.drain, pod.spec.lost)
@@ -281,28 +296,32 @@ class _Marking:
         return Verdict(Action.MARK, Reason.MARKS_CHANGED, message, change)
 
     def _step(self, pod: Pod, reason: Reason, message: str, **markers: str) -> Verdict:
-        """Returns the verdict that gives a pod exactly these markers and changes nothing else.
+        """Returns the step that gives a pod the given markers, and changes nothing else of the pod.
 
-        Markers are annotations that request an action. If the pod already has exactly these, the
-        verdict keeps the pod as it is.
+        The markers are the annotations `drain` and `lost`, which request an action. If the pod
+        already has them as given, the step is a verdict that keeps the pod as it is.
 
         Args:
             pod: the pod.
             reason: the reason of the verdict.
             message: the sentence for users.
-            markers: `drain` and `lost`, as in `Mark`. A marker that is not named is removed.
+            markers: the values of `drain` and `lost`, as in `Mark`. A marker that is not given is
+                removed.
         """
         change = self._change(pod, **markers)
         return Verdict(Action.KEEP if change is None else Action.MARK, reason, message, change)
 
     def _change(self, pod: Pod, drain: str = "", lost: str = "") -> Mark | None:
-        """Returns the write that gives a pod exactly these annotations; None if the pod has them.
+        """Returns the write that gives a pod the desired markers; None if the pod has them already.
+
+        The markers about a hold on the pod are included.
 
         Args:
             pod: the pod.
-            drain: the annotation that takes the pod out of its Services; an empty string removes
-                it.
-            lost: since when the node is lost, RFC 3339; an empty string removes the annotation.
+            drain: the value of the annotation that takes the pod out of its Services; an empty
+                string removes the annotation.
+            lost: since when the node of the pod is lost, RFC 3339; an empty string removes the
+                annotation.
         """
         if not self._differs(pod, drain, lost) and self._has_hold_markers(pod):
             return None
@@ -313,10 +332,10 @@ class _Marking:
         return Mark(pod, drain, lost, watched, tolerate, forget=tolerate and over, hold=hold)
 
     def _differs(self, pod: Pod, drain: str = "", lost: str = "") -> bool:
-        """Returns True if annotations that request an action differ from the desired ones.
+        """Returns True if a pod lacks a marker, has a wrong one, or has one too many.
 
-        Also returns True if the pod lacks the label that selects it for the hook `/pod-status`, or
-        a toleration. Annotations about a hold are not compared.
+        These are the annotations `drain` and `lost`, the label that selects the pod for the hook
+        `/pod-status`, and a toleration. The markers about a hold on the pod are not compared.
 
         Args:
             pod: the pod.
@@ -328,14 +347,14 @@ class _Marking:
         return (drain, lost) != (spec.drain, spec.lost) or not known or self._tolerates(pod)
 
     def _has_hold_markers(self, pod: Pod) -> bool:
-        """Returns True if the label and annotations about a hold on a pod are as they should be."""
+        """Returns True if the pod's label and annotations about a hold are as they should be."""
         return due_markers(pod, self.requests.get(pod.name)) == carried_markers(pod)
 
     def _tolerates(self, pod: Pod) -> bool:
         """Returns True if a pod has to get a toleration of a node that does not report.
 
-        The pod has only one with a time limit. Kubernetes would delete the pod after that time, and
-        the instance would start elsewhere before the node counts as lost.
+        The pod tolerates such a node only for a limited time. After that time Kubernetes would
+        delete the pod, and the instance would start elsewhere before the node counts as lost.
         """
         return self.moves and pod.spec.evicted_in_time and pod.spec.is_ours
 

@@ -37,8 +37,8 @@ _IDENTITY: Final = {"apiVersion": "v1", "kind": "Pod"}
 class NewPods:
     """Builds new pods of one TApp, and computes the size of their annotations.
 
-    `toleration_seconds` is how long the cluster's pods tolerate a node that does not report, by
-    default.
+    `toleration_seconds` are the seconds for which the cluster's pods tolerate a node that does not
+    report, if their spec does not set another time.
     """
 
     def __init__(self, tapp: TApp, toleration_seconds: int) -> None:
@@ -168,10 +168,10 @@ def labels_of(template: Template, instance: int) -> dict[str, str]:
 
 
 def own_annotations(template: Template) -> dict[str, str]:
-    """Returns the annotations that this service adds to a pod to record the pod's template.
+    """Returns the annotations with which this service records the template of a pod on the pod.
 
-    They are the images of the template and, if the template had placeholders, the revision before
-    they were filled in. Later syncs read them.
+    They are the images of the template and, if the template had placeholders, the revision of the
+    template as written. Later syncs read them.
     """
     found = {TEMPLATE_IMAGES: _json(template.images)}
     if template.origin is not None:

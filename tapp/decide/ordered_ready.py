@@ -44,9 +44,12 @@ _UNSETTLED = _until("the updates of the previous spec are over", Reason.SPEC_JUS
 def one_after_another(cases: Sequence[Case], serving: Serving) -> dict[int, Verdict]:
     """Delays creations and deletions so that they happen one after another, as in a StatefulSet.
 
-    A pod is created when all pods with lower numbers are available, and a surplus pod is deleted
-    when all pods with higher numbers are gone. Returns instance number -> delay, for those that
-    have to wait.
+    - A pod is created when all instances with lower numbers that should run are available.
+    - A pod beyond `spec.replicas` is deleted under the same condition, and when all pods with
+      higher numbers are gone.
+
+    Returns instance number -> delay, for the instances that have to wait. A delay is a verdict that
+    changes nothing and says why.
 
     Args:
         cases: all instances, sorted by number. Their decisions already respect the budget.

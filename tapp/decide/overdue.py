@@ -41,7 +41,8 @@ class Kept(NamedTuple):
     finalizers: tuple[str, ...]
     pod: Pod | None = None  # the pod; None for other kinds
     silent: bool = False  # whether the node of the pod has stopped reporting
-    user: str = ""  # name of a pod that uses the claim and is not being deleted itself, or ""
+    # If the object is a claim: name of a pod that uses the claim and is not being deleted, or ""
+    user: str = ""
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ def overdue_of(
 
 
 def _place(name: str) -> tuple[int, str]:
-    """Returns a sort key for the names of a TApp's children, by which web-2 comes before web-10."""
+    """Returns a sort key for the names of a TApp's children, which sorts web-2 before web-10."""
     # The names have the same beginning, so a longer name has a larger number.
     return len(name), name
 
@@ -107,8 +108,9 @@ def _users(pods: Iterable[Pod]) -> dict[str, str]:
 
 
 def _sort(one: Kept, overdue: list[Kept], waits: list[float], now: float) -> None:
-    """Adds an object to `overdue` if its deletion is overdue, or else the seconds until then to
-    `waits`.
+    """Adds an object to `overdue` if its deletion is overdue.
+
+    If not, adds the seconds until the deletion is overdue to `waits`.
     """
     wait = seconds(one.gone_by) + TROUBLE_AFTER - now
     if wait > 0:
@@ -132,9 +134,9 @@ def _left(pod: Pod, now: float) -> float:
 def trouble_of_deletion(pod: Pod, namespace: str, now: float) -> Trouble:
     """Returns the trouble of a pod that is being deleted.
 
-    Until the deletion is overdue, the trouble has no text, only the seconds until then. The caller
-    has checked that the pod is being deleted. `namespace` is that of the pod, for commands in the
-    text.
+    If the deletion is not overdue yet, the trouble has no text, only the seconds until then. The
+    caller has checked that the pod is being deleted. `namespace` is the namespace of the pod, for
+    commands in the text.
     """
     left = _left(pod, now)
     if left > 0:
@@ -158,10 +160,10 @@ def pods_sentence(found: Sequence[Kept], namespace: str) -> str:
 
 
 def _why_pods(many: Sequence[Kept], namespace: str) -> str:
-    """Returns why these pods still exist and what a user can do about it.
+    """Returns why the pods in `many` still exist and what a user can do about it.
 
     The caller has checked that the pods have the same node, finalizers and state. `namespace` is
-    that of the pods, for commands in the text.
+    the namespace of the pods, for commands in the text.
     """
     first, pod = many[0], many[0].pod
     finalizers = _finalizers(first.finalizers)

@@ -4,15 +4,17 @@ A partition applies to all instances with the rolling template (docs/partition.m
 instances, `k` are kept and the others run the newest revision:
 
     k = min(partition, n)                 for a number
-    k = ceil(n * percentage / 100)        for a percentage, one less if that were all of several
+    k = ceil(n * percentage / 100)        for a percentage; one less if k = n > 1 and the
+                                          percentage is below 100%
 
-Instances that were kept in the last sync stay kept. Further ones are the last in the order of
-updates. Each is kept at the revision of its pod or, without a pod, at the one that the status notes
-(`status.kept`). A revision is named by its content (`storage/records.py`): the hash of its template
-and the digest of its values.
+Instances that were kept in the last sync stay kept. If they are fewer than `k`, the instances that
+are last in the order of updates are kept as well. Each is kept at the revision of its pod or,
+without a pod, at the one that the status notes (`status.kept`). A revision is named by its content
+(`storage/records.py`): the hash of its template and the digest of its values.
 
-The history has the template of that revision (`kept_instances.py`). It replaces the template of the
-instance before any other rule uses the instance, so no other rule needs to know of partitions.
+The history has the template of that revision (`kept_instances.py`). This template replaces the
+template of the instance before any other rule uses the instance, so no other rule needs to know of
+partitions.
 """
 
 from collections.abc import Iterable, Mapping, Set
@@ -41,15 +43,17 @@ def revision_phrase(revision: str) -> str:
 class Partition:
     """The instances that a partition keeps at an older revision, and these revisions."""
 
-    # The revision of the rolling template; "" if that does not resolve and never has
+    # The newest revision of the rolling template. If that template cannot be resolved, the revision
+    # in `status.updateRevision`, which may be ""
     update: str
-    # The revision before that. Kept instances that are new are created of it, as in a StatefulSet
+    # The revision of the last complete rollout. As in a StatefulSet, new instances that the
+    # partition keeps are created at this revision
     current: str
     is_set: bool = False  # whether `spec.updateStrategy.partition` is anything but 0
     size: int = 0  # how many instances are kept
     problem: str = ""  # why the value is invalid, or ""
-    # Revision -> the instances that are kept at it, those above `spec.replicas` included: the
-    # revision that they had when they were scaled away
+    # Revision -> the instances that are kept at it. Instances beyond `spec.replicas` are included,
+    # with the revision that they had when `spec.replicas` was lowered
     kept: Mapping[str, list[int]] = field(default_factory=dict)
     # Revision that the history lacks -> instances that get no pod because of it
     missing: Mapping[str, list[int]] = field(default_factory=dict)
@@ -58,7 +62,7 @@ class Partition:
     def in_use(self) -> Set[str]:
         """Returns the revisions that the history must not lose; empty without a partition.
 
-        A new instance that is kept gets the current revision, so that one is always in use.
+        The current revision is always included, because new instances that are kept get it.
         """
         return {*self.kept, self.current} if self.is_set else set()
 
@@ -82,11 +86,14 @@ def partition_size(value: int | str, group: int) -> int:
 def partition_of(
     world: World, records: Records, instances: list[Instance]
 ) -> tuple[Partition, list[Instance]]:
-    """Returns the partition, and the instances as it keeps them.
+    """Decides which instances the partition keeps, and gives them the template of their revision.
 
-    The first value says how many instances are kept at which older revisions, and whether the field
-    is valid. The second value has all instances. Those that the partition keeps have the template,
-    claims and Service of their revision.
+    Returns two values:
+
+    - The partition: how many instances are kept at which older revisions, and whether
+      `spec.updateStrategy.partition` is valid.
+    - All instances. The instances that the partition keeps have the template, claims and Service of
+      the revision at which they are kept.
 
     Args:
         world: the TApp with its children.
@@ -171,9 +178,9 @@ def follow_current(
 
 
 def _before(update: str, group: list[Instance], records: Records) -> str:
-    """Returns the newest of the older revisions that pods have, or `update` if there is none.
+    """Returns the newest older revision that pods of a group have, or `update` if there is none.
 
-    The caller has checked that the status does not have the revision before `update`.
+    This is for a status that has no current revision yet.
 
     Args:
         update: the newest revision of the rolling template.
@@ -199,14 +206,15 @@ class _KeptRevisions:
     world: World
     records: Records
     noted: Mapping[int, str]  # instance -> revision, from `status.kept`
-    update: str  # As in `Partition`.
-    current: str  # As in `Partition`.
+    update: str  # The newest revision of the rolling template, or "".
+    current: str  # The revision of the last complete rollout.
 
     def of(self, instance: Instance) -> str:
-        """Returns the revision at which an instance stays: that of its pod, or of the status.
+        """Returns the revision at which an instance stays: that of its pod, or the noted one.
 
-        Returns `UNKNOWN` if the pod is unreadable or of another controller and the status has no
-        revision either.
+        Without a pod, or with an unreadable pod, the revision that the status notes counts. Returns
+        `UNKNOWN` if the pod is of another controller, or if the pod is unreadable and the status
+        notes no revision.
         """
         pod, noted = instance.pod, self.noted.get(instance.id, "")
         if pod is None:
@@ -224,7 +232,7 @@ class _KeptRevisions:
             return self.update
         likely = filter(None, (noted, self.current))
         label = label_of(pod) or UNKNOWN
-        # The label has no hash of the values, the note has: the note counts while the record is
-        # missing.
+        # If the record is missing, the note in the status says more than the label of the pod,
+        # because only the note has the hash of the values.
         fallback = noted if noted.startswith(f"{label}-") else label
         return self.records.of_pod(pod, instance.id, instance.template_name, likely) or fallback

@@ -40,7 +40,8 @@ _NAMES = {
 class HoldRequest:
     """The action that the service would take on a pod without its hold (the *pending action*).
 
-    The service writes action and time to the pod, so that its program can prepare for the action.
+    The service writes the action and its time to the pod, so that the program in the pod can
+    prepare for the action.
     """
 
     action: PendingAction
@@ -53,10 +54,12 @@ class HoldRequest:
 def hold_request_of(
     pod: Pod, action: PendingAction, limit: int | None, now: float
 ) -> HoldRequest | None:
-    """Returns the action that a hold delays, to be written to the pod; None if it delays none.
+    """Returns the pending action of a pod: an action that its hold delays, or has delayed before.
 
-    A hold does not delay an action for which it is not meant. The hold of a pod that has ended or
-    is being deleted does not count.
+    The result is None in these cases:
+
+    - The pod has no hold and no pending action, has ended, or is being deleted.
+    - The hold is not meant for this action, and the action is not pending from an earlier sync.
 
     Args:
         pod: the pod.
@@ -69,8 +72,8 @@ def hold_request_of(
     if hold is None or pod.terminating or pod.completed:
         return None
     covered = hold.prevents(action)
-    # A pod whose hold was removed keeps its pending action until that is done. If a program sets
-    # the hold again in between, the time limit counts from the first request.
+    # A pod whose hold was removed keeps its pending action until the action is done. If a program
+    # sets the hold again before that, the time limit still counts from the first request.
     if not covered and hold.wanted != action:
         return None
     noted = hold.since if hold.wanted == action and is_written(hold.since) else ""
@@ -88,18 +91,19 @@ def hold_request_of(
 class PodHolds:
     """The effects of all holds on pods in one sync: delayed verdicts and the delayed actions."""
 
-    delays: dict[int, Verdict] = field(default_factory=dict)  # by instance
-    requests: dict[str, HoldRequest] = field(default_factory=dict)  # by the name of the pod
+    delays: dict[int, Verdict] = field(default_factory=dict)  # instance -> why its verdict waits
+    requests: dict[str, HoldRequest] = field(default_factory=dict)  # pod name -> pending action
     waits: list[float] = field(default_factory=list)  # seconds until time limits pass
 
 
 def apply_pod_holds(
     spec: TAppSpec, cases: Iterable[Case], budgets: Budgets, now: float
 ) -> PodHolds:
-    """Returns delays for the verdicts that a hold prevents, and the actions that are delayed.
+    """Delays the verdicts that a hold prevents, and finds the pending actions of pods with a hold.
 
-    The action is written to the pod. An update that is paused, or whose budget is invalid, would
-    not run anyway. So it is not written to the pod, and no time limit begins.
+    Later the service writes each pending action to its pod. There is no pending action if the spec
+    is paused or the budget is invalid, because the update would not run without the hold either. So
+    no time limit begins.
 
     Args:
         spec: the spec of the TApp; it has the time limits of holds.
@@ -134,10 +138,10 @@ def apply_pod_holds(
 
 
 def label_later(cases: list[Case]) -> list[Case]:
-    """Returns the instances, with new labels of pods on hold delayed until the hold ends.
+    """Delays new labels of pods on hold until the hold ends, and returns all cases.
 
-    These are instances whose pod already corresponds to its template, but whose template is written
-    in another form. Such a pod needs only new labels, so no action is written to the pod.
+    Only pods that correspond to a template in another notation are concerned. Such a pod needs
+    nothing but new labels, so no pending action is written to the pod.
     """
     if not any(case.verdict.reason is Reason.SAME_MEANING for case in cases):
         return cases
@@ -145,9 +149,9 @@ def label_later(cases: list[Case]) -> list[Case]:
 
 
 def _labelled_later(case: Case) -> Case:
-    """Returns an instance; its new labels are delayed if its pod is on hold.
+    """Returns a case whose verdict writes no new labels to a pod that is on hold.
 
-    The verdict then keeps the pod as it is.
+    If a hold prevents new labels, the verdict keeps the pod as it is. Any other verdict stays.
     """
     pod, verdict = case.instance.pod, case.verdict
     if verdict.reason is not Reason.SAME_MEANING or pod is None or pod.spec.hold is None:
@@ -161,7 +165,7 @@ def _labelled_later(case: Case) -> Case:
 def due_markers(pod: Pod, request: HoldRequest | None) -> HoldMarkers:
     """Returns the label and annotations about its hold that a pod should have.
 
-    `request` is the action that the hold delays; None if it delays none.
+    `request` is the pending action of the pod; None if the pod has none.
     """
     hold = pod.spec.hold or NO_HOLD
     action, since = ("", "") if request is None else (request.action, request.since)
@@ -175,7 +179,10 @@ def carried_markers(pod: Pod) -> HoldMarkers:
 
 
 def sentence(pod: Pod, request: HoldRequest) -> str:
-    """Returns a clause that a pod is on hold, with the reason and the end of the time limit."""
+    """Returns a clause that says why a pod is on hold, and when the time limit of the hold ends.
+
+    `request` is the pending action of the pod.
+    """
     until = "" if request.ends == inf else f" until {written(request.ends)} at the latest"
     if not request.since:
         until = (

@@ -32,10 +32,11 @@ from tapp.world import Options, World
 class CreationProblems:
     """The instances whose pod could not be created from its template, with the reasons."""
 
-    # Instance -> why no pod could be created of its template. For an instance without a pod this is
-    # only a guess, because admission may complete the pod.
+    # Instance -> why no pod could be created from its template. For an instance without a pod this
+    # is only a guess, because admission may complete the pod.
     new_pod: dict[int, str] = field(default_factory=dict)
-    blocked: dict[int, str] = field(default_factory=dict)  # instance without a pod -> why none now
+    # Instance without a pod -> why its pod is not requested in this sync
+    blocked: dict[int, str] = field(default_factory=dict)
     # Instance -> why its existing pod cannot be updated to its template either
     any_pod: dict[int, str] = field(default_factory=dict)
     # Sentences about templates that mount volumes which only existing claims provide
@@ -133,15 +134,16 @@ def _has_images_of_admission(pod: Pod | None, template: Template) -> bool:
 
 
 def _own_problem(app: str, instance: Instance, template: Template, claims: Claims) -> str:
-    """Returns why an instance's name or values prevent its pod or claims, or an empty string.
+    """Returns why the number or the values of an instance prevent its pod or its claims.
 
-    Other instances with the same template may have no such problem.
+    Other instances with the same template may have no such problem. Returns an empty string if
+    nothing prevents pod and claims.
 
     Args:
         app: the name of the TApp.
         instance: the instance.
-        template: the template of its next pod.
-        claims: the claims of each instance, and those that cannot be created.
+        template: the template of the instance's next pod.
+        claims: finds the claims of the instance, and the reasons why a claim cannot be created.
     """
     why = _host_problem(app, instance) or _name_problem(app, instance, template)
     source = instance.source
@@ -151,9 +153,9 @@ def _own_problem(app: str, instance: Instance, template: Template, claims: Claim
 
 
 def _host_problem(app: str, instance: Instance) -> str:
-    """Returns why the pod's name cannot be a host name, or "" if it can or need not be one.
+    """Returns why the pod's name cannot be a host name, or an empty string if there is no problem.
 
-    A pod needs a host name if the TApp has `spec.serviceName`. `app` is the name of the TApp.
+    A pod needs a host name only if the TApp has `spec.serviceName`. `app` is the name of the TApp.
     """
     pod_name = f"{app}-{instance.id}"
     if not instance.service_name or is_dns_label(pod_name):
@@ -165,9 +167,11 @@ def _host_problem(app: str, instance: Instance) -> str:
 
 
 def _name_problem(app: str, instance: Instance, template: Template) -> str:
-    """Returns why the name of a pod or of its ephemeral claims would be too long, or "".
+    """Returns why the API server would refuse a name that is too long, or an empty string.
 
-    `app` is the name of the TApp.
+    The name of the pod and the names of its ephemeral volumes' claims are checked. A name may have
+    at most `MAX_NAME` characters. `app` is the name of the TApp, and `template` is the template of
+    the pod.
     """
     pod_name = f"{app}-{instance.id}"
     if len(pod_name) > MAX_NAME:
@@ -198,10 +202,10 @@ _CUTTING = (
 class _Sizes:
     """Checks that the annotations of a new pod are not too large for the API server.
 
-    They include Metacontroller's copy of the pod. The admission policy `tapp-lean-pods` removes
-    most of that copy. The newest pod of the TApp shows whether the policy is installed. The whole
-    copy counts if no pod shows that, or if a requested pod does not appear: it is better to keep a
-    pod than to delete one that cannot be created again.
+    The annotations include Metacontroller's copy of the pod. The admission policy `tapp-lean-pods`
+    removes most of that copy. The newest pod of the TApp shows whether the policy is installed. In
+    two cases the whole copy counts: if no pod shows the policy, and if a requested pod does not
+    appear. It is better to keep a pod than to delete one that cannot be created again.
     """
 
     def __init__(self, world: World, claims: Claims, options: Options, now: float) -> None:
@@ -211,7 +215,12 @@ class _Sizes:
         self._is_cut: bool | None = None
 
     def problem_of(self, instance: Instance, template: Template) -> str:
-        """Returns why an instance's new pod would be too large, or "" if it is small enough."""
+        """Returns why the annotations of a new pod would be too large for the API server.
+
+        The API server accepts at most `MOST_ANNOTATIONS` bytes for all annotations of a pod
+        together. Returns an empty string if they are small enough. `template` is the template of
+        the new pod.
+        """
         if template.bulk.is_small:
             return ""
         volumes = self._claims.of(instance.source)
@@ -224,9 +233,10 @@ class _Sizes:
         return self._known[key]
 
     def _problem_of(self, instance: Instance, template: Template, volumes: dict[str, str]) -> str:
-        """Computes why a new pod would be too large, without looking at earlier results.
+        """Computes why the annotations of a new pod would be too large, or returns an empty string.
 
-        Returns an empty string if it is small enough. `volumes` maps volumes to claims.
+        The arguments are those of `problem_of`. In addition, `volumes` maps the names of the pod's
+        volumes to the names of their claims.
         """
         count, name = self._new.annotation_bytes, f"template {quoted(template.name)}"
         bare = count(instance, template, volumes, cut=True)
@@ -247,7 +257,7 @@ class _Sizes:
         )
 
     def _cut(self) -> bool:
-        """Returns True if the policy `tapp-lean-pods` removes most of Metacontroller's copy."""
+        """Returns True if the policy `tapp-lean-pods` cuts Metacontroller's copy of new pods."""
         if self._is_cut is None:
             requested = decode_since(self._world.tapp.status.not_created, self._now)
             refused = any(
@@ -263,10 +273,10 @@ class _Sizes:
 
 
 class _Mounts:
-    """Finds volumes that containers mount and that neither the template nor a claim provides.
+    """Finds volumes that containers mount although neither the template nor a claim provides them.
 
-    Admission may add volumes. That is the case if existing pods have a volume that their template
-    lacks. A new template may mount volumes of these names.
+    Admission may add such volumes to pods. If existing pods have a volume that their template
+    lacks, a new template may mount a volume of that name, too.
     """
 
     def __init__(self, world: World, records: Records, claims: Claims) -> None:
@@ -314,7 +324,7 @@ class _Mounts:
     def _stays(self, name: str) -> bool:
         """Returns True if a claim of this name exists and is not being deleted.
 
-        A claim that is being deleted goes together with the pod that uses it.
+        A claim that is being deleted will be gone together with the pod that uses it.
         """
         claim = self._world.claims.get(name)
         return claim is not None and claim.metadata.deletion_timestamp is None
@@ -348,9 +358,9 @@ def _added(id: int, pod: Pod, records: Records) -> set[str]:
 
 
 def _mounts(template: Template, lacking: dict[str, str], name: str) -> str:
-    """Returns the beginning of a message: which template and container mount volume `name`.
+    """Returns the beginning of a message: which container of which template mounts volume `name`.
 
-    `lacking` maps the name of a volume to the container that mounts it.
+    `lacking` maps the name of a volume to the container that mounts the volume.
     """
     where = f"template {quoted(template.name)}: container {quoted(lacking[name])}"
     return f"{where} mounts {quoted(name)}"

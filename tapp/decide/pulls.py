@@ -5,16 +5,19 @@ mounts the new images as volumes, so the kubelet pulls the images without runnin
 container of the puller has been created, the node has all images, and the update continues.
 
 At most `max_pullers` pullers of a TApp exist at the same time, in the order of the updates. An
-update waits for its puller
+update waits for its puller as follows:
 
-* while its images cannot be pulled (`ErrImagePull`); a condition reports that;
-* for `pull_seconds` if the puller does not start, or for `NOT_THERE` seconds if the puller does not
-  exist, no kubelet runs it, or it fails because of itself, such as the image of its own container;
-* while a quota prevents its creation because other pullers exist: pullers are then created one
-  after the other, and after `YIELD_AFTER` seconds the pullers of later updates are deleted.
+* If its images cannot be pulled (`ErrImagePull`), until they can. A condition reports the failure.
+* If the puller does not start, for at most `pull_seconds`.
+* If the puller does not exist, or no kubelet runs it, for at most `NOT_THERE` seconds. So too if
+  the puller fails for a reason of its own, such as the image of its own container.
+* If the puller does not exist while other pullers do, until it is created. A quota may allow only
+  some pullers at a time. Once another puller is `YIELD_AFTER` seconds old, the service deletes the
+  pullers of later updates to make room.
 
 After these times the service gives the puller up, and `status.pulling` notes that. For `REMEMBERED`
-seconds no update waits for a puller there again.
+seconds no update waits for a puller on the same node again, or on any node if no puller at all
+could be created.
 """
 
 from collections.abc import Container, Iterable, Mapping, Sequence
@@ -40,7 +43,8 @@ from tapp.words.times import noted_since, past_time, plausible_time, seconds, wr
 from tapp.words.vocabulary import PULLER
 from tapp.world import Options, World
 
-_PULLER_BYTES, _IMAGE_BYTES = 1_000, 150  # A puller without images; the volume and mount of one
+# Estimated bytes of a puller without its images, and of the volume and mount of one image.
+_PULLER_BYTES, _IMAGE_BYTES = 1_000, 150
 
 
 def is_puller(pod: Pod) -> bool:
@@ -48,18 +52,22 @@ def is_puller(pod: Pod) -> bool:
     return pod.foreign and pod.manifest.labels.get(PULLER) == "true"
 
 
+# Seconds until a puller is given up that does not exist, that no kubelet runs, or that fails for a
+# reason of its own.
 NOT_THERE = 30.0
+# Seconds that another puller may exist before later pullers make room for a missing one.
 YIELD_AFTER = 10.0
+# Seconds for which no update waits where a puller was given up.
 REMEMBERED = 3_600.0
 
 
 class Puller(NamedTuple):
     """The description of a pod that pulls the new images of updates on one node."""
 
-    name: str  # a hash of node and images
-    node: str
-    images: Mapping[str, str]  # image -> pull policy
-    template: Template  # a template with these images; the puller uses its registry credentials
+    name: str  # name of the pod, with a hash of node and images
+    node: str  # name of the node
+    images: Mapping[str, str]  # image to pull -> pull policy
+    template: Template  # the template whose registry credentials the puller uses
 
 
 @dataclass
@@ -69,15 +77,18 @@ class Pulls:
     delays: dict[int, Verdict] = field(default_factory=dict)  # instance -> why its update waits
     keep: list[Pod] = field(default_factory=list)  # pullers that stay; the others are deleted
     create: list[Puller] = field(default_factory=list)
-    running: list[Puller] = field(default_factory=list)  # pullers that updates wait for
-    # Puller that has not started -> since when updates wait for it, RFC 3339. Node on which no
-    # puller could run -> when that was found out
+    running: list[Puller] = field(default_factory=list)  # existing pullers that updates wait for
+    # Notes for later syncs, with times as RFC 3339:
+    # - PullerNote: since when updates wait for a puller that has not started.
+    # - StuckNote: since when a puller fails for a reason of its own.
+    # - UnableNote: when a puller was given up on a node, or on all nodes.
     since: dict[PullerNote | StuckNote | UnableNote, str] = field(default_factory=dict)
     failed: list[str] = field(default_factory=list)  # sentences on images that cannot be pulled
     unable: list[str] = field(default_factory=list)  # sentences on pullers that cannot run
-    until: str = ""  # until when no update waits for pullers again, RFC 3339; "" if updates wait
-    waits: list[float] = field(default_factory=list)  # seconds after which to look again
-    bytes: int = 0  # estimated size of the new pullers
+    # Until when no update waits where a puller was given up, RFC 3339; "" if none was given up
+    until: str = ""
+    waits: list[float] = field(default_factory=list)  # seconds until another sync is needed
+    bytes: int = 0  # estimated bytes of the new pullers
 
 
 def plan_pulls(world: World, cases: Sequence[Case], options: Options, now: float) -> Pulls:
@@ -113,12 +124,13 @@ class _Pulling:
             "its new images are pulled on its node before the update, when other nodes are done: "
             f"at most {most} pull at once (TAPP_MAX_PULLERS)",
         )
-        # A puller that is deleted on a lost node may stay for ever, and counts no more.
+        # A puller that is being deleted on a lost node may never go, so it does not count.
         self.existing = [pod for pod in world.pullers.values() if not pod.terminating]
         self.count = len(self.existing)
         self.turns = 0
-        # `has_earlier`: a puller of an earlier update exists. `yields`: such a puller is missing
-        # for too long, and the pullers of later updates make room for it.
+        # `has_earlier` is True if the puller of an earlier update exists. `yields` is True if the
+        # puller of an earlier update is missing for too long: then the pullers of later updates
+        # are deleted to make room for it.
         self.has_earlier = self.yields = False
         # A puller of unknown age counts as old: no other puller has to wait for its place.
         ages = [now - plausible_time(pod.created, now) for pod in world.pullers.values()]
@@ -133,8 +145,8 @@ class _Pulling:
     def all(self, cases: Sequence[Case]) -> None:
         """Decides for each update in place whether it waits until its images are pulled.
 
-        The updates are processed in their order, so that earlier ones pull first. `cases` are all
-        instances with the decisions on them.
+        The updates are processed in the order in which they will run, so that earlier updates pull
+        first. `cases` are all instances with the decisions on them.
         """
         spec = self.world.tapp.spec
         strategy, rolling = spec.update_strategy, spec.rolling_name
@@ -158,7 +170,7 @@ class _Pulling:
                 self.found.delays[instance.id] = delay
 
     def remember(self, nodes: Container[str]) -> Pulls:
-        """Returns the result, with the nodes on which earlier syncs could not run a puller.
+        """Adds the nodes on which earlier syncs could not run a puller, and returns the result.
 
         Nodes on which no instance runs any more are dropped. `nodes` are the names of the nodes on
         which instances run.
@@ -179,19 +191,23 @@ class _Pulling:
         return found
 
     def _is_known_unable(self, puller: Puller) -> bool:
-        """Returns True if no puller could run on this node, or anywhere, not long ago.
+        """Returns True if no puller could run on a puller's node, or on any node, not long ago.
 
-        A puller is a pod that pulls the images of an update.
+        "Not long ago" means within the last `REMEMBERED` seconds. A puller is a pod that pulls the
+        images of an update.
         """
         notes = self.nowhere, self.nowhere._replace(node=puller.node)
         times = [self.given_up.get(note, "") for note in notes]
         return any(self.now - past_time(at, self.now) < REMEMBERED for at in times)
 
     def _puller(self, change: Update) -> Puller | None:
-        """Returns the pod that has to pull images before an update (*puller*), or None.
+        """Returns the pod that has to pull images before an update (*puller*).
 
-        None means that the update need not wait: it stops no running container, the node has all
-        its images, or the node has stopped reporting.
+        Returns None if the update need not wait for images:
+
+        - The update stops no running container.
+        - The node of the pod has all new images.
+        - The pod has no node, or the node has stopped reporting.
         """
         pod, template = change.pod, change.template
         # Without a running container the update stops nothing, so it need not wait.
@@ -226,10 +242,11 @@ class _Pulling:
         return f"{self.world.tapp.metadata.name}-pull-x{digest}"
 
     def _state(self, puller: Puller) -> Verdict | None:
-        """Decides about one puller, and returns the delay of the updates that need it.
+        """Decides about one puller, and returns the delay of the updates that need the puller.
 
-        A puller is a pod that pulls the images of an update. The decision whether the pod is
-        created, kept, or deleted to make room is added to `found`. Returns None if the updates need
+        A puller is a pod that pulls the images of an update. The function decides whether this pod
+        is created, kept, or deleted to make room, and adds the decision to `found`. The delay is a
+        verdict that leaves the pods of the instances as they are. It is None if the updates need
         not wait.
         """
         pod, most = self.world.pullers.get(puller.name), self.options.max_pullers
@@ -267,13 +284,16 @@ class _Pulling:
         return has_own_trouble(pod, self.options.puller_image, puller.images, self.now)
 
     def _patience(self, puller: Puller, pod: Pod | None, *, own: bool) -> Verdict | None:
-        """Returns the delay of updates whose puller has not started, or None if it is given up.
+        """Returns the delay of updates whose puller has not started; None if it is given up.
+
+        The delay is a verdict that leaves the pods of the instances as they are and says what the
+        updates wait for.
 
         Args:
             puller: the puller: a pod that pulls the images of these updates.
             pod: the observed pod; None if it does not exist.
-            own: True if the pod fails because of itself, such as the image of its own container.
-                Then the service gives the puller up much sooner.
+            own: True if the pod fails for a reason of its own, such as the image of its own
+                container. Then the service gives the puller up after `NOT_THERE` seconds.
         """
         if pod is None and (self.has_earlier or self.young):
             return self._in_turn(puller)
@@ -310,11 +330,16 @@ class _Pulling:
         return None
 
     def _in_turn(self, puller: Puller) -> Verdict:
-        """Requests a puller that does not exist while others exist, and returns the delay.
+        """Requests a puller that does not exist yet, and returns the delay of its updates.
 
-        A puller is a pod that pulls the images of an update. A quota may allow only one at a time.
-        After `YIELD_AFTER` seconds the pullers of later updates are deleted, and this one is
-        requested until it exists.
+        The caller has checked that pullers of other updates exist. A quota may allow only some
+        pullers at a time, so this puller may have to wait for its turn:
+
+        - If the puller of an earlier update exists, this puller waits until that one has finished.
+        - If not, the oldest of the other pullers may stay until it is `YIELD_AFTER` seconds old.
+          Then the pullers of later updates are deleted to make room.
+
+        The delay is a verdict that leaves the pods of the instances as they are.
         """
         self._keep(puller, None)
         if not self.has_earlier:
@@ -338,7 +363,8 @@ class _Pulling:
     def _give_up(self, puller: Puller, pod: Pod | None) -> None:
         """Gives a puller up, so that no update waits for it, and adds a sentence with the reason.
 
-        An existing pod stays for users to see. `pod` is None if the pod does not exist.
+        An existing pod is kept, so that users can look at it. `pod` is None if the pod does not
+        exist.
         """
         why = "it was requested and does not exist; the Events of the TApp show why"
         if pod is not None:
@@ -350,9 +376,10 @@ class _Pulling:
 
 
 def _has_started(pod: Pod) -> bool:
-    """Returns True if the container of a puller was created.
+    """Returns True if the container of a puller was created, so that its node has all images.
 
-    A puller is a pod that pulls the images of an update. Its node has all of them then.
+    A puller is a pod that pulls the images of an update. The kubelet creates its container only
+    when all images have been pulled.
     """
     return any(status.container_id for status in pod.containers)
 
@@ -373,7 +400,7 @@ def _running_images(instances: Iterable[Instance]) -> dict[str, set[str]]:
 def pulled_where(pullers: Iterable[Puller]) -> str:
     """Returns images and the nodes that pull them, for a sentence: `web:2 on nodes a, b`.
 
-    Without pullers, returns a clause that the pods for the pulls are requested.
+    If `pullers` is empty, returns a clause that the pods for the pulls are requested.
     """
     nodes: dict[tuple[str, ...], list[str]] = {}
     for puller in pullers:
@@ -386,9 +413,9 @@ def pulled_where(pullers: Iterable[Puller]) -> str:
 
 
 def _policies(template: Template) -> dict[str, str]:
-    """Returns container -> `imagePullPolicy`.
+    """Returns container name -> `imagePullPolicy`.
 
-    An empty policy stands for the default of the API server.
+    An empty string stands for the default of the API server.
     """
     both = [*template.spec.get("containers", []), *template.spec.get("initContainers", [])]
     return {item["name"]: item.get("imagePullPolicy") or "" for item in both}

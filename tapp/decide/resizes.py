@@ -32,11 +32,13 @@ _NO_COMPONENT = Wanted(obstacle="resources: InPlace needs the component resize")
 class Resizes:
     """The resizes of pods that are under way, with their times and delays."""
 
-    # Resize -> since when it is due, or not accepted by the API server, RFC 3339
+    # Resize -> since when the resize is due, RFC 3339. With `is_refused` in the key: since when the
+    # resize is overdue and the API server has not accepted it
     since: dict[ResizeNote, str] = field(default_factory=dict)
     overdue: dict[int, str] = field(default_factory=dict)  # instance -> why its resize takes long
-    deferred: set[int] = field(default_factory=set)  # overdue instances whose node has no room
-    waits: list[float] = field(default_factory=list)  # seconds after which to look again
+    # Instances whose resize is overdue because their node has no room for the resources
+    deferred: set[int] = field(default_factory=set)
+    waits: list[float] = field(default_factory=list)  # seconds until another sync is needed
 
 
 def resize_states(
@@ -44,9 +46,10 @@ def resize_states(
 ) -> dict[int, ResizeState]:
     """Returns instance number -> which resources of its template the pod lacks.
 
-    The state also says how far the kubelet is, and whether the pod can never get the resources.
-    Instances without a pod or a template are left out, and unreadable pods or pods of other
-    controllers. If the operator has not installed the component that resizes, the state says so.
+    The state also says whether the kubelet has finished a resize, and whether the pod can never get
+    the resources. If the operator has not installed the component that resizes, the state says only
+    that. There is no entry if the instance has no pod or no template, and if the pod is unreadable
+    or belongs to another controller.
 
     Args:
         instances: all instances of the TApp.
@@ -102,11 +105,13 @@ def _note(instance: Instance) -> ResizeNote:
 def _is_current(pod: Pod, since: str, now: float) -> bool:
     """Returns True if the kubelet's report about a resize is about the newest spec of the pod.
 
-    Before Kubernetes 1.34 the report does not show that, so the kubelet gets `AGAIN` seconds.
+    Before Kubernetes 1.34 the report does not show which spec it is about. It then counts as
+    current when the resize has been due for `AGAIN` seconds.
 
     Args:
         pod: the pod.
-        since: since when the resize is due, RFC 3339; an empty string if this is the first sync.
+        since: since when the resize is due, RFC 3339; an empty string if no sync has noted that
+            yet.
         now: the time of this sync, in seconds since the epoch.
     """
     if pod.reports_generation:
@@ -117,7 +122,7 @@ def _is_current(pod: Pod, since: str, now: float) -> bool:
 def restarts_soon(instance: Instance, tapp: TApp, now: float) -> bool:
     """Returns True if the kubelet is about to restart containers of a pod for a resize.
 
-    Returns False if the resize waits for resources of the node, or has taken more than
+    Returns False if the resize waits for resources of the node, or has been due for more than
     `OVERDUE_AFTER` seconds. The pod then returns to its Services.
     """
     pod, state = instance.pod, instance.resizing
@@ -161,7 +166,7 @@ def track_resizes(world: World, cases: Sequence[Case], now: float) -> Resizes:
 def _not_accepted(since: str) -> str:
     """Returns the sentence that the API server has not accepted the resize of a pod.
 
-    `since` is the time of the request, RFC 3339.
+    `since` is when the resize was first requested, RFC 3339.
     """
     return (
         f"a resize of its pod was requested at {since}, and the API server has not accepted it; "
@@ -172,7 +177,7 @@ def _not_accepted(since: str) -> str:
 def _why(instance: Instance, since: str) -> str:
     """Returns the sentence that says why the resize of an instance's pod takes long.
 
-    `since` is the time of the request, RFC 3339.
+    `since` is when the resize was first requested, RFC 3339.
     """
     state = instance.resizing
     if state is None:

@@ -1,14 +1,15 @@
 """The budget: which updates happen now, and why the others wait.
 
-Only this stage compares instances with each other (docs/design.md, "The budget"). `should_run` is
-the number of instances that should run. Of them
+Only this stage compares instances with each other (docs/design.md, "The budget"). At least this
+many instances have to stay available:
 
     least = should_run - maxUnavailable        (a percentage is rounded up)
 
-have to stay available. Updates are chosen one after the other, in a fixed order (`update_order`).
-An instance that does not serve may always be updated, so that the next template can repair a broken
-rollout. An instance that serves or may serve (`ServingState`) is updated only if at least `least`
-other instances are available. After that it counts as unavailable for the remaining updates.
+`should_run` is the number of instances that should run. Updates are chosen one after the other, in
+a fixed order (`update_order`). An instance that does not serve may always be updated, so that the
+next template can repair a broken rollout. An instance that serves or may serve (`ServingState`) is
+updated only if at least `least` other instances are available. After that it counts as unavailable
+for the remaining updates.
 """
 
 import re
@@ -31,17 +32,17 @@ from tapp.words.vocabulary import UPDATE_PRIORITY
 FULL = 100
 
 BUDGET_REASONS = (Reason.WAITING_FOR_BUDGET, Reason.SPEC_JUST_CHANGED)
-"""Reasons of updates that wait and will go ahead without anybody's help."""
-DELAYED = (*BUDGET_REASONS, Reason.DRAINING)  # Reasons of updates that are due and will happen
+"""Reasons of updates that wait for the budget and will run later without help from users."""
+DELAYED = (*BUDGET_REASONS, Reason.DRAINING)  # Reasons of all updates that will run later
 
 
 def portion(value: int | str, of: int, least: int) -> int:
-    """Returns a number of instances: the number itself, or a percentage of `of`, rounded up.
+    """Returns a number of instances from a setting: a number, or a percentage rounded up.
 
-    Raises ValueError if the value is neither, or is too low.
+    Raises ValueError if the setting is neither a number nor a percentage, or is too low.
 
     Args:
-        value: a number, or a text such as "30%".
+        value: the setting: a number, or a text such as "30%".
         of: the number of instances that 100% stands for.
         least: the lowest number, and the lowest percentage, that is valid.
     """
@@ -58,13 +59,13 @@ def portion(value: int | str, of: int, least: int) -> int:
 class Budget:
     """The number of instances that may be unavailable at the same time because of updates.
 
-    A budget applies to one group of instances: those with the rolling template
+    A budget applies to one of two groups of instances: those with the rolling template
     (`spec.updateStrategy.template`), or all others.
     """
 
     name: str  # the field of the spec, for messages
-    value: int | str  # as its author wrote it, cut to a length for a sentence
-    should_run: int
+    value: int | str  # the value of the field; a long text is cut, for messages
+    should_run: int  # number of instances that should run, which percentages refer to
     # Number of instances that must stay available; None if the value is invalid
     least: int | None = field(init=False)
     problem: str = field(init=False, default="")  # why the value is invalid, or ""
@@ -84,12 +85,12 @@ class Budget:
 class Budgets:
     """The budgets of the two groups of instances of a TApp.
 
-    `rolling` is that of instances with the rolling template (`spec.updateStrategy.template`).
-    `force` is that of all other instances (`spec.updateStrategy.forceUpdate`).
+    `rolling` is the budget of instances with the rolling template (`spec.updateStrategy.template`).
+    `force` is the budget of all other instances (`spec.updateStrategy.forceUpdate`).
     """
 
-    strategy: UpdateStrategy
-    should_run: int
+    strategy: UpdateStrategy  # `spec.updateStrategy`
+    should_run: int  # number of instances that should run, which percentages refer to
     rolling_found: bool = True  # whether the rolling template exists
     rolling_used: bool = True  # whether an instance that should run has the rolling template
     rolling: Budget = field(init=False)
@@ -143,9 +144,10 @@ def update_order(
 ) -> tuple[bool, int, int]:
     """Returns a key that sorts instances in the order of their updates.
 
-    Instances that do not run the rolling template come first. Then the highest priority comes
-    first: that of the pod's annotation, else of the template's, else 0. Then the lowest number
-    comes first, or with `order: Descending` the highest.
+    1. Instances that do not run the rolling template come first.
+    2. Then instances with a higher priority come first. The priority is in an annotation of the pod
+       or else of the template; without both it is 0.
+    3. Then lower instance numbers come first, or higher ones with `order: Descending`.
 
     Args:
         instance: the instance.
@@ -163,7 +165,7 @@ PRIORITY = re.compile(r"[+-]?[0-9]{1,9}")  # Another text is ignored, and a cond
 def priorities(instance: Instance) -> list[str]:
     """Returns the update priorities of pod and template, as written in their annotations.
 
-    The pod's priority comes first. Invalid texts are included, missing ones are not.
+    The pod's priority comes first. Invalid texts are included; a missing annotation has no entry.
     """
     pod, template = instance.pod, instance.template
     own = "" if pod is None else pod.spec.update_priority
@@ -187,15 +189,16 @@ def spend(
 ) -> dict[int, Verdict]:
     """Chooses the updates that run in this sync.
 
-    Returns instance number -> delay, for the updates that have to wait.
+    Returns instance number -> delay, for the updates that have to wait. A delay is a verdict that
+    leaves the pod as it is and says why.
 
     Args:
         pending: the instances that need an update.
         serving: which instances are available, before any update of this sync.
         budgets: how many instances may be unavailable.
         rolling_name: the name of the rolling template (`spec.updateStrategy.template`).
-        should_run: the numbers of the instances that should run. The messages name those of them
-            that are not available.
+        should_run: the numbers of the instances that should run. If some of them are not available,
+            the messages name these.
     """
     strategy, delays = budgets.strategy, dict[int, Verdict]()
     waiting: dict[str, list[int]] = {}  # the text about a budget -> instances that wait for it
@@ -226,9 +229,10 @@ def spend(
 
 
 def _waits_for(users: Collection[int]) -> str:
-    """Returns the beginning of a message: an update waits for the instances that use up a budget.
+    """Returns the beginning of a message: the update waits for other instances to become available.
 
-    `users` are the unavailable instances after all updates of this sync were chosen.
+    `users` are the instances that use up the budget: they are unavailable after all updates of this
+    sync were chosen.
     """
     return f"the update waits for {instance_list(users)} to become available"
 
@@ -237,13 +241,13 @@ _UNSETTLED = "the update waits, because updates of the previous spec may still b
 
 
 def _delay(instance: int, available: set[int], serving: Serving, limit: Budget) -> Verdict | None:
-    """Returns why the update of an instance has to wait; None if it may run now.
+    """Returns the verdict that delays the update of an instance; None if the update may run now.
 
     Args:
         instance: the number of the instance.
         available: the available instances, without those whose update was chosen already.
         serving: the serving states, before any update of this sync.
-        limit: the budget of the instance.
+        limit: the budget that applies to the instance.
     """
     if limit.least is None:
         return wait(Reason.INVALID_BUDGET, limit.problem)

@@ -1,10 +1,10 @@
-"""The serving state of each instance, by which the budget counts it.
+"""The serving state of each instance, by which the budget counts the instance.
 
 An instance is available if its pod has been Ready for `minReadySeconds`
 (`tapp/pod/availability.py`) and nothing shows that the pod is about to stop (docs/design.md, "The
-budget"). Other instances may serve as well. The budget does not rely on them, but they may not be
-updated freely either. `ServingState` lists these cases. An instance that certainly does not serve
-has no state, and may be updated at any time.
+budget"). Other instances may serve as well. The budget does not count on them, but their updates
+are limited, too. `ServingState` lists these cases. An instance that certainly does not serve has no
+state, and may be updated at any time.
 """
 
 from collections.abc import Mapping, Sequence
@@ -46,13 +46,15 @@ _AVAILABLE = (ServingState.AVAILABLE, ServingState.RESIZING)
 
 @dataclass
 class Serving:
-    """Which instances serve or may serve, before any update of this sync.
+    """The instances that serve or may serve, before any update of this sync.
 
     The budget of updates is computed from these states.
     """
 
-    states: Mapping[int, ServingState] = field(default_factory=dict)  # none: it does not serve
-    unsettled: bool = False  # whether updates of the last spec may be under way, unseen
+    # Instance -> its state; no entry if the instance certainly does not serve
+    states: Mapping[int, ServingState] = field(default_factory=dict)
+    # True if updates of the previous spec may have begun that the request does not show
+    unsettled: bool = False
     waits: list[float] = field(default_factory=list)  # seconds until others may become available
     available: set[int] = field(init=False)  # the available instances
 
@@ -109,14 +111,15 @@ def serving_of(world: World, instances: list[Instance], now: float) -> Serving:
 def _missing_seconds(
     instance: Instance, pod: Pod, min_ready_seconds: int, now: float
 ) -> float | None:
-    """Returns the seconds until a Ready pod is available, or 0 if it is available.
+    """Returns the seconds until a Ready pod is available.
 
-    Returns `NEVER` if the pod is certainly about to stop, and None if nothing says when its
-    condition Ready will be reliable. The caller has checked that the pod is Ready.
+    - 0 if the pod is available.
+    - `NEVER` if the pod is certainly about to stop.
+    - None if nothing shows when the pod's condition Ready will be reliable.
 
     Args:
         instance: the instance.
-        pod: its pod.
+        pod: its pod; the caller has checked that the pod is Ready.
         min_ready_seconds: `spec.minReadySeconds`.
         now: the time of this sync, in seconds since the epoch.
     """
@@ -141,8 +144,8 @@ def _restarts_for_resources(instance: Instance, pod: Pod) -> bool:
 def _is_resized(instance: Instance) -> bool:
     """Returns True while the kubelet changes resources of an instance's pod.
 
-    If the template has changed during the resize, these may be the resources of the template
-    before.
+    If the template has changed since the resize began, the kubelet may still set the resources of
+    the previous template. That counts, too.
     """
     pod, resize = instance.pod, instance.resize
     if pod is None or resize is None or resize.progress is not None or not resize.wanted.resources:
@@ -154,10 +157,10 @@ def _is_resized(instance: Instance) -> bool:
 
 
 def _is_at_work(instance: Instance, pod: Pod, state: Resizing) -> bool:
-    """Returns True if the kubelet has begun a resize, although the template may have changed since.
+    """Returns True if the kubelet works on a resize that the pod's status shows.
 
-    A resize that waits for resources of the node has not begun. It counts only if the template
-    requests exactly these resources.
+    A resize to the resources of the current template always counts. A resize to the resources of an
+    earlier template counts if the kubelet has begun it, or has not seen the newest spec yet.
 
     Args:
         instance: the instance.
@@ -192,8 +195,8 @@ def troubles_of(
 ) -> dict[int, Trouble]:
     """Returns instance number -> trouble of its pod, for instances whose pod may have trouble.
 
-    A pod that is available and has never restarted has none. If an instance should not run, only an
-    overdue deletion of its pod can be trouble.
+    Instances that are available and whose pod has never restarted have no entry. If an instance
+    should not run, only an overdue deletion of its pod can be trouble.
     """
     moved = tapp.spec.force_delete_pod and not tapp.spec.never_migrate
     limit, _ = limit_of(tapp.metadata.annotations, options.lost_node_seconds)

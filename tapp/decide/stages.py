@@ -78,11 +78,15 @@ class Findings:
         return instance in self.space.waiting or instance in self.ordered
 
 
+# A stage returns the cases with its delays or steps, and stores its other results in the findings.
 Stage = Callable[[Situation, list[Case], Findings], list[Case]]
 
 
 def _keep_pods_on_hold(situation: Situation, cases: list[Case], findings: Findings) -> list[Case]:
-    """Delays the verdicts that would change a pod on hold, and stores the holds in `findings`."""
+    """Delays the verdicts that would change a pod on hold.
+
+    Stores the pending actions of these pods in `findings`.
+    """
     spec, cases = situation.world.tapp.spec, label_later(cases)
     findings.holds = apply_pod_holds(spec, cases, situation.budgets, situation.now)
     return delayed(cases, findings.holds.delays)
@@ -121,9 +125,10 @@ def _keep_the_order(situation: Situation, cases: list[Case], findings: Findings)
 
 
 def _write_markers(situation: Situation, cases: list[Case], findings: Findings) -> list[Case]:
-    """Puts a write of labels or annotations before some verdicts, such as to leave the Services.
+    """Puts a step before some verdicts: a write of labels or annotations to the pod.
 
-    Stores the instances that wait for its effect in `findings`.
+    For example, the step before an update takes the pod out of its Services. Stores the steps, and
+    the instances that wait for their effect, in `findings`.
     """
     tapp, options = situation.world.tapp, situation.options
     findings.markers = plan_markers(tapp, cases, options, situation.now, findings.holds.requests)

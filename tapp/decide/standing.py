@@ -76,7 +76,9 @@ def standings_of(
     missing: MissingObjects,
     now: float,
 ) -> dict[int, InstanceStanding]:
-    """Returns instance number -> how the instance stands, without those that simply run.
+    """Returns instance number -> how the instance stands.
+
+    Instances that are available and whose pod simply runs its template have no entry.
 
     Args:
         cases: the instances with the decisions on them.
@@ -100,9 +102,9 @@ def standings_of(
 def _standing_of(
     case: Case, serving: Serving, trouble: Trouble, missing: MissingObjects, now: float
 ) -> InstanceStanding:
-    """Returns how one instance stands; the parameters are those of `standings_of`.
+    """Returns how one instance stands; most parameters are those of `standings_of`.
 
-    `trouble` is the trouble of its pod; `NO_TROUBLE` if it has none.
+    `trouble` is the trouble of the instance's pod; `NO_TROUBLE` if the pod has none.
     """
     instance, available = case.instance, case.instance.id in serving.available
     missing_since = missing.pods_since.get(instance.id)
@@ -119,13 +121,15 @@ def _standing_of(
 def _standing(
     case: Case, trouble: Trouble, *, available: bool, overdue: bool
 ) -> tuple[Standing, str]:
-    """Returns the standing of an instance, and a few words about it; "" if it is done.
+    """Returns the standing of an instance, and a few words about it for users.
+
+    The words are an empty string if the instance is done.
 
     Args:
         case: the instance with the decision on it.
-        trouble: the trouble of its pod.
+        trouble: the trouble of the instance's pod.
         available: True if the instance is available.
-        overdue: True if its pod was requested long ago and does not exist.
+        overdue: True if the instance's pod was requested long ago and does not exist.
     """
     instance, decision = case.instance, case.decision
     reason, action = decision.reason, decision.action
@@ -155,9 +159,9 @@ def _standing(
 
 
 def _obstacle(case: Case, trouble: Trouble) -> str:
-    """Returns why an instance is blocked, or an empty string if it is not.
+    """Returns the sentence why an instance is blocked, or an empty string if it is not blocked.
 
-    `trouble` is the trouble of its pod.
+    `trouble` is the trouble of the instance's pod.
     """
     instance, decision = case.instance, case.decision
     if decision.reason.standing is Standing.BLOCKED:
@@ -172,8 +176,8 @@ def _obstacle(case: Case, trouble: Trouble) -> str:
 def _progress(case: Case, *, available: bool) -> Reason:
     """Returns the reason under which the condition Progressing counts an instance.
 
-    Each instance counts once. An action on it, or the reason why an action waits, says more than
-    that the instance is not available, so those rules come first.
+    Each instance counts under one reason only. The rules about the decision come first, because
+    they say more than that the instance is not available.
     """
     instance, reason, action = case.instance, case.decision.reason, case.decision.action
     pod = instance.pod
@@ -208,10 +212,12 @@ def _progress(case: Case, *, available: bool) -> Reason:
 def _is_awaited(case: Case, *, available: bool) -> bool:
     """Returns True if a rollout waits for an instance.
 
-    Returns False if the rollout has completed the instance, if the instance should not run, or if
-    the spec (`paused`) or a hold keeps its update back. A refusal of the update also gives False if
-    the instance is available or has no pod. If the pod is not available, it may still recover, so
-    the rollout waits for it.
+    Returns False in these cases:
+
+    - The instance runs its template and is available, or the instance should not run.
+    - The spec (`paused`) or a hold keeps the update of the instance back.
+    - The service refuses the update, and the instance is available or has no pod. If the instance
+      has a pod that is not available, the pod may still recover, so the rollout waits.
     """
     instance, reason = case.instance, case.decision.reason
     completed = available and case.verdict.reason.standing is Standing.DONE
@@ -223,16 +229,17 @@ def _is_awaited(case: Case, *, available: bool) -> bool:
 def _state_of(
     instance: Instance, trouble: Trouble, state: ServingState | None, missing_since: float | None
 ) -> tuple[str, float | None]:
-    """Returns why an instance is not available, as a sentence, and since when its pod is like that.
+    """Returns why an instance is not available, as a sentence, and since when.
 
-    The time is in seconds since the epoch. It is None if it is unknown, or if the sentence has its
-    own times.
+    The time is in seconds since the epoch. It is None if it is unknown, or if the sentence contains
+    its own times.
 
     Args:
-        instance: the instance; it is not available.
-        trouble: the trouble of its pod.
+        instance: the instance; the caller has checked that it is not available.
+        trouble: the trouble of the instance's pod.
         state: how the budget counts the instance; None if the instance certainly does not serve.
-        missing_since: since when its pod is missing; None if no pod is missing.
+        missing_since: since when the pod is missing, in seconds since the epoch; None if the pod is
+            not missing.
     """
     pod = instance.pod
     if pod is None:
@@ -273,10 +280,10 @@ def _wait_for_node(pod: Pod) -> str:
 
 
 def state_since(instance: Instance, missing: MissingObjects) -> float | None:
-    """Returns when the state of an instance's pod began: the newest time in the pod's status.
+    """Returns when the state of an instance's pod began, in seconds since the epoch.
 
-    The time is in seconds since the epoch. Without a pod, it is the time since when the pod is
-    missing. None if no time is known.
+    This is the newest time in the pod's status or, without a pod, the time since when the pod is
+    missing. Returns None if no time is known.
     """
     pod = instance.pod
     if pod is None:

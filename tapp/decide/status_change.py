@@ -1,8 +1,9 @@
 """Changes of one pod's status: its readiness gates, and the phase of a pod on a lost node.
 
-The changes depend only on the pod and the time (docs/leaving-services.md). The composite hook has
-written its decisions into annotations of the pod. They are checked against the pod itself, so that
-a wrong annotation changes nothing.
+Entry point: `pod_status`. The changes depend only on the pod and the time
+(docs/leaving-services.md). The hook `/sync` has written its decisions into annotations of the pod.
+These annotations are checked against the pod's own status, so that a wrong annotation changes
+nothing.
 """
 
 from collections.abc import Mapping
@@ -26,12 +27,13 @@ from tapp.words.vocabulary import GROUP, INSTANCE, KIND
 class StatusChange:
     """The changes that one pod's status needs; with the default values it needs none."""
 
-    # Condition type -> True to open the gate, False to close it
+    # Condition type of a readiness gate -> True to open the gate, False to close it
     gates: Mapping[str, bool] = field(default_factory=dict)
-    # Gates that stay closed and note since when only time can prove the update
+    # Condition types of gates that stay closed and get a time in their condition: since when only
+    # elapsed time can prove that the last update is finished
     start_clock: tuple[str, ...] = ()
-    failed: str = ""  # why the pod gets the phase Failed, or ""
-    # Seconds after which to look again; None if an event of the pod will start the next call
+    failed: str = ""  # why the pod gets the phase Failed; "" if the pod does not get it
+    # Seconds until the next call; None if an event of the pod will start the next call
     wait: float | None = None
 
 
@@ -107,10 +109,10 @@ def pod_status(pod: Pod, owner: Owner, now: float) -> StatusChange:
 
 
 def _is_lost(pod: Pod, now: float) -> bool:
-    """Returns True if the annotation about the lost node is right, so that the node is lost.
+    """Returns True if the pod's annotation about a lost node agrees with the pod's status.
 
-    The annotation has the time since when the node is silent. It is right if the pod itself shows
-    the same time, or shows only that the node is silent and no time.
+    The annotation has the time since when the node is silent. It agrees if the status shows the
+    same time, or shows that the node is silent and no time.
     """
     since, noted = observed_silence(pod, now), pod.spec.lost
     if since is None or since > now:

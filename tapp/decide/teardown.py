@@ -1,10 +1,14 @@
 """Tears a TApp down: decides which children stay while the TApp is being deleted.
 
 Entry point: `tear_down`. The spec may be invalid, because such a TApp must be deletable, too. The
-decisions depend only on the observed objects, so a repeated call does no harm (docs/deletion.md).
-The deletion waits for these groups of objects, one after the other: pods (on silent nodes, on hold,
-or ending), claims that are deleted with the TApp, ControllerRevisions. Services stay as long as
-pods exist, because clients may use them. The PodDisruptionBudget is deleted at once.
+decisions depend only on the observed objects, so a repeated call does no harm (docs/deletion.md):
+
+- Pods are deleted first. Pods on silent nodes and pods on hold stay for a while.
+- Claims follow when all pods are gone, if claims are deleted with the TApp.
+- Services stay as long as pods exist, because clients may use them.
+- ControllerRevisions and the PodDisruptionBudget are deleted at once.
+
+The TApp may be removed when its pods, its ControllerRevisions and the claims to delete are gone.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -34,8 +38,8 @@ from tapp.world import Options
 
 _METACONTROLLER = "metacontroller.io/"  # Prefix of Metacontroller's finalizers
 _GARBAGE_COLLECTOR = ("orphan", "foregroundDeletion")
-RECHECK = 5.0  # Seconds after which to look again; events of the children usually come earlier
-_PATIENT = 60.0  # Seconds after which to look again if all remaining pods are on hold
+RECHECK = 5.0  # Seconds until the next call; events of the children usually start one earlier
+_PATIENT = 60.0  # Seconds until the next call if all remaining pods are on hold
 
 
 @dataclass(frozen=True)
@@ -63,11 +67,11 @@ class Teardown:
     marks: dict[str, Mark] = field(default_factory=dict)
     # Since when, RFC 3339 -> names of pods that cannot end because their nodes do not report
     silent: dict[str, list[str]] = field(default_factory=dict)
-    # Name of a pod on hold -> since when its deletion is pending ("" if that cannot be written to
-    # the pod), and a sentence
+    # Name of a pod on hold -> since when its deletion is pending, RFC 3339 ("" if that cannot be
+    # written to the pod), and a sentence about the hold for users
     held: dict[str, tuple[str, str]] = field(default_factory=dict)
     left: Left | None = None  # the remaining objects; None if the TApp is not being deleted
-    recheck: float = RECHECK  # seconds after which to look again
+    recheck: float = RECHECK  # seconds until the next call
 
 
 def tear_down(  # noqa: PLR0913 - what was observed, and what was asked for
@@ -138,7 +142,8 @@ def tear_down(  # noqa: PLR0913 - what was observed, and what was asked for
 def _is_own_budget(child: Manifest) -> bool:
     """Returns True if a child is the PodDisruptionBudget that this service requested.
 
-    No instance should run any more, so the eviction of a pod on hold needs no budget.
+    The caller deletes this object at once: no instance should run any more, so the eviction of a
+    pod on hold needs no budget.
     """
     return child.kind == DISRUPTION_BUDGET and is_ours(child)
 
@@ -152,8 +157,12 @@ def _left(
 ) -> Left:
     """Returns the remaining objects of a TApp that is being deleted.
 
-    `claims` are only those that are deleted with the TApp. `plain` are its Services and
-    PodDisruptionBudgets; only the Services are looked at.
+    Args:
+        parent: the metadata of the TApp.
+        pods: all pods of the TApp.
+        claims: the claims that are deleted with the TApp.
+        plain: the Services and PodDisruptionBudgets of the TApp; only the Services count.
+        now: the time of the call, in seconds since the epoch.
     """
     services = [child for child in plain if child.kind == SERVICE]
     meta = parent.metadata
@@ -170,10 +179,10 @@ def _left(
 def _on_hold(
     pods: Iterable[Pod], policy: HoldPolicy, now: float
 ) -> tuple[list[Pod], dict[str, HoldRequest]]:
-    """Returns the pods whose hold prevents their deletion.
+    """Returns the pods whose hold prevents their deletion, and the pending deletion of each.
 
-    The second value maps the name of such a pod to the delayed deletion and its time, which are
-    written to the pod.
+    The second value maps the name of such a pod to the deletion that the hold delays and the time
+    since when. Later the service writes both to the pod.
     """
     limit = policy.deletion_hold_timeout_seconds
     staying, requests = list[Pod](), dict[str, HoldRequest]()
@@ -188,8 +197,9 @@ def _on_hold(
 def _marked(pod: Pod, requests: Mapping[str, HoldRequest]) -> Mark | None:
     """Returns the write that tells a pod on hold that its deletion is pending.
 
-    Returns None if the pod already has this label and these annotations, or if it is unreadable.
-    `requests` maps the name of a pod to the delayed deletion.
+    Returns None if the pod is unreadable, or if its label and annotations about the hold are right
+    and it is not asked to leave its Services. `requests` maps the name of a pod to the pending
+    deletion.
     """
     if pod.unreadable:
         return None
@@ -202,8 +212,9 @@ def _marked(pod: Pod, requests: Mapping[str, HoldRequest]) -> Mark | None:
 def _recheck(pods: Sequence[Pod], requests: Mapping[str, HoldRequest], now: float) -> float:
     """Returns the seconds until the next call.
 
-    If all remaining pods are on hold, the call can wait longer: only a change of a pod, which is an
-    event of its own, or a time limit ends the wait. `requests` has the pods on hold by name.
+    If all remaining pods are on hold, the next call can come later. The wait then ends with a time
+    limit of a hold, or with a change of a pod, which starts a call by itself. `requests` maps the
+    names of the pods on hold to their pending deletion.
     """
     if len(requests) < len(pods) or not requests:
         return RECHECK
@@ -213,17 +224,18 @@ def _recheck(pods: Sequence[Pod], requests: Mapping[str, HoldRequest], now: floa
 def _deleted_at(parent: Parent, now: float) -> float:
     """Returns when the deletion of the TApp was requested, in seconds since the epoch.
 
-    If a pod does not show since when its node is silent, this time counts, because the status of a
-    TApp that is being deleted has no notes.
+    This time counts if a pod does not show since when its node is silent, because the status of a
+    TApp that is being deleted has no notes with that time.
     """
     return plausible_time(parent.metadata.deletion_timestamp, now, now)
 
 
 def _silent(pods: Sequence[Pod], deleted: float, now: float) -> dict[str, list[str]]:
-    """Returns time -> names of pods whose nodes have not reported since that time, RFC 3339.
+    """Returns time, RFC 3339 -> names of pods whose nodes have not reported since that time.
 
-    Nodes that have been silent only for a short time are left out. `deleted` is when the deletion
-    of the TApp was requested; it counts for a pod that shows no time.
+    Nodes that have been silent for less than `TROUBLE_AFTER` seconds are left out. `deleted` is
+    when the deletion of the TApp was requested. It counts for a pod that does not show since when
+    its node is silent.
     """
     found = grouped(
         (written(since), pod.name)
@@ -239,7 +251,7 @@ def _on_silent_nodes(
     """Returns the pods on nodes that do not report, where a deletion could not end.
 
     The second value maps the name of a pod to the write that says that its node is lost.
-    `Nodes.guarded` does not matter here: it prevents that an instance runs twice, and no instance
+    `Nodes.guarded` does not matter here. It protects instances from running twice, and no instance
     of a TApp that is being deleted starts again.
     """
     limit, _ = limit_of(parent.metadata.annotations, options.lost_node_seconds)

@@ -18,7 +18,7 @@ class Action(StrEnum):
     UPDATE = "UpdateInPlace"
     RECREATE = "Recreate"
     DELETE = "Delete"
-    ABSENT = "Absent"  # There is no pod, and none is wanted, or none can be created
+    ABSENT = "Absent"  # There is no pod, because none is wanted or none can be created
 
 
 DISRUPTIVE = (Action.UPDATE, Action.RECREATE)
@@ -45,7 +45,7 @@ class Verdict(msgspec.Struct, frozen=True, gc=False):
 def wait(reason: Reason, message: str) -> Verdict:
     """Returns the verdict that leaves the pod of an instance as it is.
 
-    `message` is the sentence for users.
+    `reason` says why, and `message` is the sentence for users.
     """
     return Verdict(Action.KEEP, reason, message)
 
