@@ -35,10 +35,10 @@ _PUBLICATION_SECONDS = 60.0
 
 
 def available_in(pod: Pod, min_ready_seconds: int, now: float, seen: float = UNKNOWN) -> float:
-    """Returns the seconds until a Ready pod is available, or 0 if it is available.
+    """Returns the seconds until a Ready pod is available, or 0 if the pod is available.
 
-    Returns `NEVER` if time alone does not make it available. The caller has checked that no update
-    of the pod is unfinished.
+    Returns `NEVER` if the passing of time alone does not make the pod available. The caller has
+    checked that no update of the pod is unfinished.
 
     Args:
         pod: the pod; the caller has checked that it is Ready.
@@ -60,8 +60,8 @@ def available_in(pod: Pod, min_ready_seconds: int, now: float, seen: float = UNK
 def proved_at(pod: Pod, now: float) -> float:
     """Returns the time by which all probes that Ready depends on have certainly run.
 
-    The result is in seconds since the epoch. `pod.probed_at` has the same time, but without regard
-    to `now`, so a wrong time in the future may have spoilt it. In this case it is computed again.
+    The result is in seconds since the epoch. `pod.probed_at` has the same time, but was computed
+    without a clock. If a wrong time in the future may have spoilt it, the time is computed again.
     """
     return pod.probed_at if pod.probed_at <= now + SKEW else times_of(pod, now).probed_at
 
@@ -83,7 +83,7 @@ class Times(NamedTuple):
 def times_of(pod: Pod, now: float = NEVER) -> Times:
     """Returns the times on which the availability of a Ready pod depends.
 
-    Times later than `now` do not count; with the default all times count.
+    Times in the pod's status that are later than `now` are ignored; with the default none are.
     """
     spec, ready = pod.spec, pod.ready_at(now)
     began = _start_times(pod, now)
@@ -146,7 +146,7 @@ def _readiness_changed_at(pod: Pod, now: float) -> float:
 
 
 class _Start(NamedTuple):
-    """The start of a container, and whether the readiness of the containers has changed since."""
+    """The start of a container, and whether the containers' readiness has changed after it."""
 
     at: float  # Start of the current run, in seconds since the epoch.
     readiness_changed: (
@@ -155,7 +155,10 @@ class _Start(NamedTuple):
 
 
 def _start_times(pod: Pod, now: float) -> dict[str, StartTimes]:
-    """Returns container name -> its start, for containers that keep running or were updated."""
+    """Returns container name -> when its current run began.
+
+    Containers that keep running and containers in the record of the last update have an entry.
+    """
     record = pod.last_update
     names = (
         pod.spec.running_containers

@@ -62,10 +62,9 @@ def is_begun(pod: Pod, update: Progress) -> bool:
     """Returns True if an update in place has begun for which the gate has to be closed.
 
     That is so while a container of the update's record still exists and has another image than the
-    spec. When all recorded containers are replaced, the gate may have been opened for good. A later
-    change of the pod's spec (a toleration, a resize) makes the update look unfinished again until
-    the kubelet has seen the change, but the gate stays open. The message of the gate's condition is
-    not used.
+    spec. When all recorded containers are replaced, the result is False, even if the update looks
+    unfinished. The gate may then have been opened for good. A later change of the pod's spec (a
+    toleration, a resize) makes the update look unfinished until the kubelet has seen the change.
 
     Args:
         pod: the pod.
@@ -80,10 +79,10 @@ def is_begun(pod: Pod, update: Progress) -> bool:
 def closed_since(pod: Pod, now: float) -> float | None:
     """Returns since when a closed gate keeps the pod out of its Services.
 
-    The result is in seconds since the epoch, and None if no gate keeps the pod out. A pod that is
-    Ready still receives requests, because its kubelet has not seen the gate yet, so the later of
-    both changes counts. Without any usable time the result is `now`, until the hook `/pod-status`
-    has written the gate with a time.
+    The result is in seconds since the epoch. It is None if no gate is closed, or if the pod is
+    still Ready: the pod then receives requests, because its kubelet has not seen the gate yet. The
+    later of two changes counts: the gate became False, and Ready became False. Without any usable
+    time the result is `now`, until the hook `/pod-status` has written the gate with a time.
     """
     if pod.ready is True:
         return None
@@ -115,12 +114,12 @@ def drained_in(pod: Pod, grace_seconds: int, now: float) -> float | None:
 
 
 def unproved_since(pod: Pod, gate: Condition | None, now: float = NEVER) -> float:
-    """Returns the time in a closed gate's condition since when an update waits for its proof.
+    """Returns since when only elapsed time can prove that the pod's last update is finished.
 
-    An update whose completion the pod's status cannot show counts as finished some time after that.
-    The time is in seconds since the epoch. The hook `/pod-status` does not see the TApp, so it
-    keeps the time in the condition, and not in `status.settling`. Returns `UNKNOWN` if the gate is
-    open or missing, or if its condition has no such time for the current update.
+    The time is in the condition of a closed gate, in seconds since the epoch. The hook
+    `/pod-status` keeps the time there, and not in `status.settling`, because it does not see the
+    TApp. Returns `UNKNOWN` if the gate is open or missing, or if its condition has no such time for
+    the current update.
 
     Args:
         pod: the pod.
@@ -169,15 +168,16 @@ def opens_in(pod: Pod, update: Progress, now: float) -> float:
 
 
 def unserved_in(pod: Pod, update: Progress, patience: float, now: float) -> float | None:
-    """Returns the seconds until a gate that may open has been closed for `patience` seconds.
+    """Returns the seconds until the hook `/pod-status` should have opened the pod's readiness gate.
 
-    After that time the component pod-status is probably not installed, because nothing opens the
-    gate. Returns None if all gates are open, or if a closed gate may not open yet.
+    The hook should open a gate within `patience` seconds after the gate may open. The result is 0
+    after that time: the component pod-status is probably not installed. Returns None if all gates
+    are open, or if a closed gate may not open yet.
 
     Args:
         pod: the pod.
         update: the progress of its last update in place.
-        patience: the seconds that the hook `/pod-status` has for opening the gate.
+        patience: the seconds that the hook has for opening the gate.
         now: the time of this sync, in seconds since the epoch.
     """
     not_open = [gate for gate in _gates(pod) if gate is None or gate.status != "True"]

@@ -1,8 +1,12 @@
-"""The hold on a pod: what its annotations and its label say (docs/hold.md).
+"""The hold on a pod: a request of a user that the service does not change the pod (docs/hold.md).
 
-A user sets the annotation `hold` to keep the service from changing the pod. The service writes the
-pending action and its time into further annotations, and labels the pod. It also writes the
-annotations that keep autoscalers from removing the node of the pod, unless somebody has set them.
+A user sets the annotation `hold`, and perhaps `hold-for` to limit the hold to some actions. The
+service then writes to the pod:
+
+- the annotations `wanted` and `wanted-since`: the pending action, and since when it is pending;
+- the label `held`;
+- the annotations that keep autoscalers from removing the pod's node, unless somebody has set them.
+  The annotation `held-annotations` lists their keys.
 """
 
 from collections.abc import Mapping
@@ -29,15 +33,15 @@ _KEPT = 100
 
 
 class Hold(msgspec.Struct, frozen=True, gc=False):
-    """The annotations and the label about a hold on a pod; texts are cut to a fixed length."""
+    """The annotations and the label about a hold on a pod; texts are cut to `_KEPT` characters."""
 
     # The reason for the hold, as its user wrote it; empty if the pod is not on hold.
     reason: str = ""
-    # Which actions the hold is for, as its user wrote it; empty if it is for all.
+    # Value of the annotation `hold-for`: the actions that the hold prevents; empty for all actions.
     limited_to: str = ""
-    wanted: str = ""  # The pending action that the pod's annotation names; empty without one.
-    since: str = ""  # Since when the action is pending, as the annotation has it.
-    label: str = ""  # The label of pods on hold, as the pod has it; empty without one.
+    wanted: str = ""  # Value of the annotation `wanted`: the pending action; empty without one.
+    since: str = ""  # Value of the annotation `wanted-since`: since when the action is pending.
+    label: str = ""  # Value of the label `held`; empty if the pod does not have the label.
     # Keys of the annotations for autoscalers that the service has written on the pod.
     autoscalers: tuple[str, ...] = ()
     # Keys of the annotations for autoscalers that somebody else has set on the pod.
@@ -46,9 +50,11 @@ class Hold(msgspec.Struct, frozen=True, gc=False):
     def prevents(self, action: PendingAction) -> bool:
         """Returns True if the pod is on hold, and the hold prevents this action.
 
-        A hold that is limited to updates does not prevent a deletion, and a hold that is limited to
-        deletions does not prevent an update. A replacement is both, so each of these holds prevents
-        it.
+        The annotation `hold-for` decides which actions a hold prevents:
+
+        - Without the annotation, or with an invalid value: all actions.
+        - With `update`: updates and replacements.
+        - With `delete`: deletions and replacements.
         """
         if self.limited_to == FOR_UPDATE:
             return bool(self.reason) and action is not PendingAction.DELETE
@@ -58,7 +64,7 @@ class Hold(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def desired_label(self) -> str:
-        """The value of the label HELD that the pod should have; empty if the pod is not on hold."""
+        """The value that the pod's label `held` should have; empty if the pod is not on hold."""
         return "true" if self.reason else ""
 
     @property
@@ -70,7 +76,7 @@ class Hold(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def has_invalid_limit(self) -> bool:
-        """True if the annotation that limits the hold to an action is invalid.
+        """True if the pod is on hold and its annotation `hold-for` has an invalid value.
 
         Such a hold prevents all actions.
         """
@@ -83,9 +89,10 @@ NO_HOLD = Hold()
 
 
 def hold_of(labels: Mapping[str, Any], annotations: Mapping[str, Any]) -> Hold | None:
-    """Returns the hold that labels and annotations of a pod describe.
+    """Returns the hold that the labels and annotations of a pod describe.
 
-    Returns None if the pod has none of these annotations and not the label.
+    Returns None if the pod has neither the label `held` nor one of the annotations `hold`,
+    `hold-for`, `wanted`, `wanted-since` and `held-annotations`, or if all of them are empty.
     """
     if HELD not in labels and _ANNOTATIONS.isdisjoint(annotations):
         return None
@@ -108,5 +115,5 @@ def hold_of(labels: Mapping[str, Any], annotations: Mapping[str, Any]) -> Hold |
 
 
 def _cut(value: Any) -> str:
-    """Returns a text cut to a fixed length, or an empty string if the value is no text."""
+    """Returns a text cut to `_KEPT` characters, or an empty string if the value is no text."""
     return short(value, _KEPT) if isinstance(value, str) else ""

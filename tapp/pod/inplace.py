@@ -100,10 +100,10 @@ def progress(
     Args:
         pod: the pod.
         now: the time of this sync, in seconds since the epoch.
-        unproved_since: the time from `status.settling`, since which only time can prove the update;
-            `UNKNOWN` if earlier syncs kept none.
-        seen_before: the `seen_by_kubelet` of earlier syncs of this generation, from
-            `status.turned`.
+        unproved_since: since when only elapsed time can prove the update, in seconds since the
+            epoch, as earlier syncs noted in `status.settling`. `UNKNOWN` if they noted no time.
+        seen_before: the names in `Progress.seen_by_kubelet` of earlier syncs of this generation, as
+            noted in `status.turned`.
     """
     record = pod.last_update
     if record is None or pod.update_over:
@@ -168,11 +168,14 @@ def _is_new_container(pod: Pod, name: str, ran: RanImage) -> bool:
 def _needs_noted_time(pod: Pod, name: str, ran: RanImage) -> bool:
     """Returns True if the status has to note since when a sync waits for a container's update.
 
-    That is so if image names may not show that the container is updated, and the pod does not show
-    when its kubelet last wrote the status. The kubelet may still be about to stop the container. If
-    the node was away, the container may have run for long before the kubelet reports it, so the
-    start of the container does not count. Instead the time counts from the first sync that saw this
-    state; `status.settling` keeps it.
+    That is so if two facts are unknown:
+
+    - Image names may not show that the container is updated.
+    - The pod does not show when its kubelet last wrote the status.
+
+    The kubelet may then still be about to stop the container. The start of the container does not
+    count: if the node was away, the container may have run for long before the kubelet reports it.
+    So the time counts from the first sync that saw this state, and `status.settling` keeps it.
 
     Args:
         pod: the pod.
@@ -192,15 +195,17 @@ class _TimeProof(NamedTuple):
     have stopped the old one by then.
     """
 
-    now: float  # The time of this sync.
-    since: float  # The time of `status.settling`, or `UNKNOWN`.
-    stop: float  # Seconds, see `_stop_seconds`.
+    now: float  # The time of this sync, in seconds since the epoch.
+    # The time from `status.settling`, in seconds since the epoch. `UNKNOWN` if there is none, and
+    # infinite to turn the proof by time off.
+    since: float
+    stop: float  # Seconds that the kubelet may need to stop the containers of the update.
 
 
 def _seconds_until_updated(pod: Pod, name: str, ran: RanImage, times: _TimeProof) -> float | None:
-    """Returns the seconds until a container counts as updated, or 0 if it counts already.
+    """Returns the seconds until a container counts as updated, or 0 if it already does.
 
-    Returns None if the passing of time alone does not make it count.
+    Returns None if the passing of time alone does not make the container count as updated.
 
     Args:
         pod: the pod.
@@ -237,7 +242,7 @@ def _seconds_until_updated(pod: Pod, name: str, ran: RanImage, times: _TimeProof
 
 
 def _is_reported(pod: Pod, status: ContainerStatus) -> bool:
-    """Returns True if the kubelet has seen the newest spec and has started the container before.
+    """Returns True if the kubelet has seen the newest spec of a pod and has started the container.
 
     If the API server publishes no `observedGeneration`, the kubelet counts as having seen the spec.
     `status` is the status of the container.
@@ -247,9 +252,9 @@ def _is_reported(pod: Pod, status: ContainerStatus) -> bool:
 
 
 def _is_proved(pod: Pod, name: str, ran: RanImage) -> bool:
-    """Returns True if the status of the pod shows that a container is updated.
+    """Returns True if the pod's status alone shows that a container is updated.
 
-    No time has to pass then.
+    If it does, no time has to pass before the container counts as updated.
 
     Args:
         pod: the pod.
@@ -274,8 +279,8 @@ def _is_proved(pod: Pod, name: str, ran: RanImage) -> bool:
 def is_over(pod: Pod) -> bool:
     """Returns True if the status of the pod shows that its last update in place is finished.
 
-    Also returns True if the pod has no record of an update. An update whose completion only elapsed
-    time can show gives False.
+    Also returns True if the pod has no record of an update. Returns False if only elapsed time can
+    show that the update is finished.
     """
     if (record := pod.last_update) is None:
         return True
@@ -336,13 +341,13 @@ _STOP_EXIT_CODES = (0, 137, 143)
 def _seconds_until_outlasted(pod: Pod, status: ContainerStatus, times: _TimeProof) -> float | None:
     """Returns the seconds until a container has run longer than the kubelet may need to stop it.
 
-    For a container that has ended, returns 0 if it ran for that long, and otherwise None. Returns
-    None if the container has not started.
+    - If the container has ended: 0 if it ran for that long, and otherwise None.
+    - If the container has not started: None.
 
     Args:
         pod: the pod.
         status: the status of the container.
-        times: the time that the kubelet may need, and when it begins.
+        times: the time that the kubelet may need, and when that time begins.
     """
     now, stop = times.now, times.stop
     known = [past_time(_update_written_at(pod), now), pod.created_at(now)]

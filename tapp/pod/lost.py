@@ -39,18 +39,18 @@ class Nodes:
 
     @property
     def guarded(self) -> bool:
-        """True if so many nodes are silent that none of them may count as lost.
+        """True if so many nodes are silent that no node may count as lost.
 
         That is so if the pods run on at least `LEAST_NODES` nodes and more than half of the nodes
-        are silent. No pod is moved to another node then.
+        are silent. Then no pod is moved to another node.
         """
         return self.all >= LEAST_NODES and 2 * self.silent > self.all
 
 
 def nodes_of(pods: Iterable[Pod], now: float) -> Nodes:
-    """Counts the nodes of the given pods, and those of them that have stopped reporting.
+    """Counts the nodes on which the given pods run, and how many of these have stopped reporting.
 
-    A node with a Ready pod reports.
+    A node with a Ready pod reports. `now` is the time of this sync, in seconds since the epoch.
     """
     all_nodes, silent, heard = set[str](), set[str](), set[str]()
     for pod in pods:
@@ -65,14 +65,14 @@ def nodes_of(pods: Iterable[Pod], now: float) -> Nodes:
 
 
 def limit_of(annotations: Mapping[str, object], default: int) -> tuple[int, str]:
-    """Returns the seconds of silence after which a node is lost, and why the annotation is invalid.
+    """Returns the seconds of silence after which a node of a TApp's pods counts as lost.
 
-    The limit is the one in the TApp's annotation. It is never less than `LEAST_SECONDS`. The second
-    value is empty if the annotation is valid or missing.
+    The limit is in an annotation of the TApp. It is never less than `LEAST_SECONDS`. The second
+    value says why the annotation is invalid; it is empty if the annotation is valid or missing.
 
     Args:
         annotations: the annotations of the TApp.
-        default: the operator's limit, for a TApp without a valid annotation.
+        default: the operator's limit in seconds, for a TApp without a valid annotation.
     """
     default, text = max(default, LEAST_SECONDS), annotations.get(LOST_NODE_SECONDS)
     if text is None:
@@ -122,8 +122,8 @@ def bound_at(pod: Pod, now: float) -> float:
 def silent_since(pod: Pod, now: float, seen: float) -> float | None:
     """Returns since when the pod's node has not reported, in seconds since the epoch.
 
-    Returns None if the node reports. `seen` is the time of the first sync that saw the silence. It
-    is returned if the pod shows that the node is silent, but not since when.
+    Returns None if the node reports. `seen` is when a sync first saw the node silent. It is the
+    result if the pod shows that its node is silent, but not since when.
     """
     since = observed_silence(pod, now)
     return seen if since == UNKNOWN else since

@@ -1,7 +1,7 @@
 """The labels, annotations and spec of an observed pod, Service or other child, decoded.
 
-The response for an existing object is built from its `Manifest`. `Manifest.projected` is the
-response that leaves the object unchanged (`tapp/kube/project.py`).
+The response for an existing object is built from its `Manifest`. `Manifest.projected` is a response
+that leaves the object unchanged (`tapp/kube/project.py`).
 """
 
 from collections.abc import Callable
@@ -22,9 +22,10 @@ T = TypeVar("T")
 class Manifest:
     """The labels, annotations, finalizers and spec of an observed object, decoded from JSON.
 
-    A part that has a wrong type is empty. `projected` is the desired object that makes
-    Metacontroller change nothing. It is None if Metacontroller has not applied the object before,
-    or its annotation is missing or not valid.
+    A part that has a wrong type is empty. `projected` is the object that a hook returns for this
+    child so that Metacontroller changes nothing. It has exactly the fields that Metacontroller has
+    applied before, with their observed values. It is None if Metacontroller's annotation with the
+    last applied object is missing or not valid.
     """
 
     __slots__ = (
@@ -51,9 +52,9 @@ class Manifest:
 
     @property
     def document(self) -> dict[str, Any]:
-        """The object with the parts that `project` reads: identity, metadata and spec.
+        """The object with the parts that `project` reads: kind, name, metadata and spec.
 
-        Of the metadata it has the labels, the annotations and the finalizers.
+        The metadata consist of the labels, the annotations and the finalizers.
         """
         metadata: dict[str, Any] = {"name": self.name}
         if self.namespace is not None:
@@ -65,9 +66,9 @@ class Manifest:
         return {**self.kind.type_meta, "metadata": metadata, "spec": self.spec}
 
     def unchanged(self) -> Raw | None:
-        """Returns the response that leaves the object as it is, as JSON.
+        """Returns `projected` as JSON: the response that leaves the object as it is.
 
-        Returns None if that response is unknown, because `projected` is None.
+        Returns None if `projected` is None.
         """
         if self.projected is None:
             return None
@@ -75,10 +76,11 @@ class Manifest:
         return Raw(bytes(memoryview(msgspec.json.encode(self.projected))))
 
     def _projected(self) -> dict[str, Any] | None:
-        """Returns the desired object that makes Metacontroller change nothing, or None.
+        """Returns the object with which a hook makes Metacontroller leave the child as it is.
 
-        Metacontroller's annotation with the last applied object determines its fields. None means
-        that this annotation is missing or not valid.
+        The object has the fields that Metacontroller has applied before, with their observed
+        values. Metacontroller's annotation with the last applied object names these fields. Returns
+        None if this annotation is missing or not valid.
         """
         applied = read_annotation(msgspec.json.decode, self.annotations.get(LAST_APPLIED))
         if not isinstance(applied, dict):

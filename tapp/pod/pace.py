@@ -21,9 +21,9 @@ from tapp.words.times import UNKNOWN, past_time
 FIRST, LONGEST = 1.0, 300.0
 # Seconds. The failure of a pod that lived longer starts a new count, as in the kubelet's back-off.
 SOON = 600.0
-# Longest text of a count.
+# Most characters of the annotation with the number of failures; a longer text is invalid.
 _DIGITS = 4
-# The highest count. The wait has reached its maximum long before.
+# The highest number of failures that is counted. The wait has reached its maximum long before.
 _MAX_FAILURES = 1_000
 
 
@@ -34,12 +34,13 @@ class Pace:
     # Number of pods in a row that failed soon after their creation, including this one.
     failures: int
     due: float  # When the next pod may be created, in seconds since the epoch.
-    # True if that time has come, and the number is safe: `status.failures` has it already.
+    # True if the time `due` has come and the pod may be deleted, because `status.failures` already
+    # has the number of failures.
     is_due: bool
 
 
 def pace(pod: Pod, id: int, noted: Mapping[str, int], now: float) -> Pace | None:
-    """Returns when a completed pod may be replaced; None if it may be replaced without a wait.
+    """Returns when a completed pod may be replaced; None if it may be replaced at once.
 
     Args:
         pod: the pod; the caller has checked that it has completed.

@@ -264,25 +264,26 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     # True if the pod itself proves that its last update in place is finished, at whatever time a
     # rule looks at it.
     update_over: bool = False
-    # When the newest container, or Ready, began (`availability.Times`), in seconds since the epoch;
-    # `UNKNOWN` if the pod has no usable time. Like `update_over` and `probed_at`, this follows from
-    # the other fields. It is stored because each sync needs it, also for pods that have not
-    # changed.
+    # When the newest container started or Ready turned True, whichever is later
+    # (`availability.Times`), in seconds since the epoch. `UNKNOWN` if the pod has no usable time.
+    # Like `update_over` and `probed_at`, this time follows from the other fields. It is stored
+    # because each sync needs it, also for pods that have not changed.
     since: float = UNKNOWN
     # When the pod's probes have certainly run (`availability.Times`), in seconds since the
     # epoch; `UNKNOWN` if no probe has to be waited for.
     probed_at: float = UNKNOWN
     # The JSON of the response that leaves this pod as it is. It depends on the pod alone, so it is
     # made and cached together with the pod: making it in each sync would take three times as long
-    # as all other work. None if Metacontroller has not applied the
-    # pod, or left no trace of that: then the response depends on the template, too.
+    # as all other work. None if Metacontroller's copy of the pod is missing, because the response
+    # then depends on the template as well.
     unchanged: Raw | None = None
 
     @property
     def foreign(self) -> bool:
-        """True if another controller created the pod: the pod has no revision of this service.
+        """True if another controller created the pod, and this service has not adopted it.
 
-        The pod's spec is then compared with the template field by field.
+        Such a pod has no revision of this service. So its spec is compared with the template field
+        by field.
         """
         return not self.unreadable and not self.spec.is_ours
 
@@ -313,10 +314,10 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
         """Returns a time of this pod's status in seconds since the epoch, or `default`.
 
         Args:
-            time: the time, RFC 3339, or a value of any other type.
+            time: the time, RFC 3339; a value of any other type counts as invalid.
             now: the time of this sync, in seconds since the epoch.
-            default: the result if `times.plausible_time` rejects the time, or if the time is more
-                than `SKEW` seconds before the pod's creation.
+            default: the result if the time is invalid, in the future, or more than `SKEW` seconds
+                before the pod's creation.
         """
         return self._plausible(seconds(time), now, default)
 
@@ -325,14 +326,17 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
 
         Args:
             now: the time of this sync, in seconds since the epoch.
-            default: the result if the pod has no usable time, as in `plausible_time`.
+            default: the result if the time is missing, invalid, in the future, or before the pod's
+                creation.
         """
         return self._plausible(self.ready_seconds, now, default)
 
     def _plausible(self, at: float, now: float, default: float) -> float:
-        """Returns the time `at`, or `default`, as `plausible_time` says.
+        """Returns the time `at`, or `default` if that time cannot be right.
 
-        All times are in seconds since the epoch. `at` is `UNKNOWN` if the pod has no valid time.
+        It cannot be right if it is in the future or before the pod's creation; clocks may differ by
+        `SKEW` seconds. All times are in seconds since the epoch. `at` is `UNKNOWN` if the pod has
+        no valid time.
         """
         if at > now + SKEW:
             at = UNKNOWN
@@ -365,12 +369,14 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     def disruption(self) -> str:
         """The reason why something ended the pod before its work was done; empty if nothing did.
 
-        The reason of the condition DisruptionTarget (KEP-3329) says that the eviction API, the
-        taint manager, the scheduler, the pod garbage collector or the kubelet ended the pod. Only a
-        pod with phase Failed counts: a pod that has succeeded is done, even if an eviction had
-        begun. A kubelet that evicts a pod because the pod exceeds its own limits
-        (ephemeral-storage, size of an emptyDir) writes no such condition, so that counts as a
-        failure of the pod.
+        The reason comes from the condition DisruptionTarget (KEP-3329). The eviction API, the taint
+        manager, the scheduler, the pod garbage collector or the kubelet sets this condition. Two
+        ends are no disruption:
+
+        - The pod has succeeded: its work is done, even if an eviction had begun.
+        - A kubelet evicts the pod because the pod exceeds its own limits (ephemeral-storage, size
+          of an emptyDir). The kubelet writes no such condition then, so this counts as a failure of
+          the pod.
         """
         if self.phase != "Failed":
             return ""
@@ -442,9 +448,9 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def reports_generation(self) -> bool:
-        """True if the kubelet reports the generation of the spec that it has seen.
+        """True if the kubelet reports which generation of the spec it has seen.
 
-        Kubernetes 1.34 or newer does.
+        A kubelet of Kubernetes 1.34 or newer does that.
         """
         return bool(self.observed_generation)
 

@@ -221,7 +221,7 @@ def _spec(
 
 
 def _overrides_pull_policy(container: dict[str, Any]) -> bool:
-    """Returns True if the default pull policy of a container is Always, and it has another one."""
+    """Returns True if a container's pull policy is not Always, although that is its default."""
     policy = text_of(container.get("imagePullPolicy"))
     return policy not in ("", "Always") and pull_policy(container.get("image")) == "Always"
 
@@ -320,6 +320,7 @@ def _probe_seconds(
     """Returns container name -> seconds until a probe of the container has certainly run.
 
     The seconds are counted from the container's start. Containers without the probe are left out.
+    The seconds are
 
         initialDelaySeconds + runs * periodSeconds + timeoutSeconds + 1
 
@@ -329,8 +330,8 @@ def _probe_seconds(
     Args:
         containers: the containers of the pod's spec.
         kind: `startupProbe` or `readinessProbe`.
-        fixed_runs: number of runs; None for `failureThreshold` runs, each of which may last until
-            its timeout.
+        fixed_runs: the number of runs. None for `failureThreshold` runs, each of which may last
+            until its timeout.
     """
     found = {}
     for item in containers:
@@ -349,8 +350,8 @@ def _json(value: Any) -> str:
     return msgspec.json.encode(value).decode()
 
 
-# Characters of the annotation that are kept. A longer text cannot be a priority, and this many are
-# enough for a message.
+# Characters of the annotation with the update priority that are kept. A longer text cannot be a
+# priority, and this many are enough for a message.
 _PRIORITY_CHARACTERS = 40
 
 

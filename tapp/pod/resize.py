@@ -78,7 +78,7 @@ def wanted_of(spec: PodSpec, template: Template) -> Wanted:
 def _obstacles(
     name: str, spec: PodSpec, sizes: tuple[Sizes, Sizes], resources: tuple[Any, Any]
 ) -> list[str]:
-    """Returns why the API server would refuse to resize a container of this pod.
+    """Returns the reasons why the API server would refuse to resize a container of this pod.
 
     Args:
         name: the name of the container.

@@ -26,6 +26,7 @@ from tapp.pod.waiting import (
 from tapp.words.quoted import quoted, short
 from tapp.words.times import UNKNOWN, written
 
+# Seconds after which most unexpected states of a TApp count as trouble.
 TROUBLE_AFTER = SHOWN
 # The kubelet's longest back-off before it restarts a container that has crashed, in seconds.
 LONGEST_BACK_OFF = 300.0
@@ -58,7 +59,7 @@ def trouble(pod: Pod, update: Progress, now: float, patience: Patience = _PATIEN
         pod: the pod.
         update: the progress of its last update in place.
         now: the time of this sync, in seconds since the epoch.
-        patience: the seconds after which a wait counts as trouble.
+        patience: the seconds after which each kind of wait counts as trouble.
     """
     if pod.completed:
         return _trouble_of_completed(pod, update)
@@ -84,9 +85,9 @@ def silence(pod: Pod, since: float, now: float, *, moved: bool, limit: float) ->
         since: since when the node has not reported, in seconds since the epoch; `UNKNOWN` if the
             pod does not show the time.
         now: the time of this sync, in seconds since the epoch.
-        moved: True if this service starts the instance on another node (`forceDeletePod`). The
-            silence is then no trouble for a user.
-        limit: the seconds of silence after which it does so.
+        moved: True if this service starts the instance on another node (`forceDeletePod`) after
+            `limit` seconds of silence. The silence is then no trouble for a user.
+        limit: the seconds of silence after which the node counts as lost.
     """
     if pod.unacknowledged:
         found = wait_for_kubelet(pod, since, now, Patience(lost=limit))
@@ -116,7 +117,7 @@ def _restarts_whole_pod(pod: Pod) -> bool:
 def _became_ready_recently(pod: Pod, now: float) -> bool:
     """Returns True if the pod became Ready so recently that it may still crash again.
 
-    That is within the longest back-off of a kubelet.
+    "Recently" means within the longest back-off of a kubelet (`LONGEST_BACK_OFF`).
     """
     since = pod.ready_at(now)
     return since == UNKNOWN or now - since < LONGEST_BACK_OFF

@@ -58,15 +58,16 @@ def edited_images(pod: Pod) -> str:
 def restarts_of(spec: PodSpec, template: Template, before: Metadata | None) -> list[str]:
     """Returns the containers that have to restart even if their image stays the same.
 
-    The template or an annotation on the pod requests the restart. Containers that the template
-    lacks are left out.
+    A container has to restart if the template or an annotation on the pod requests that, or if its
+    environment reads metadata that the update changes. Containers that the template lacks are left
+    out.
 
     Args:
         spec: the pod's spec.
         template: the template that the update brings the pod to.
         before: labels and annotations of the template that the pod was created from; None if
-            unknown. A key that is equal in both templates is not written, even if the pod's value
-            differs, so it restarts nothing.
+            unknown. If a key has the same value in both templates, the update does not write it and
+            no container restarts for it, even if the pod has another value.
     """
     requested = [
         n for n in template.images if "" in spec.pending_requests or n in spec.pending_requests
@@ -118,9 +119,9 @@ def plan_restart(
         pod: the pod.
         names: the containers that restart and keep their image.
         update: the progress of the pod's last update in place.
-        images: container name -> new image that the same update sets. If there are any, a container
-            that does not run is an obstacle to the update. The restart does not wait for it,
-            because the update may be the repair of a broken pod.
+        images: container name -> new image that the same update sets. If there are any, the update
+            may be the repair of a broken pod. So a restart then does not wait for a container that
+            does not run: such a container is an obstacle to the update in place.
     """
     found = {}
     for name in names:

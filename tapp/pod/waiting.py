@@ -1,9 +1,9 @@
 """Finds the step that a pod that is not Ready waits for, and decides whether the wait is trouble.
 
 Entry point: `waits_of`. A slow kubelet, scheduler or program looks like one that never finishes. So
-each wait is shown to the user after `SHOWN` seconds, and becomes trouble after a time that depends
-on its kind (`Patience`). A wait that somebody else has to end, such as a readiness gate of another
-controller, never becomes trouble.
+each wait is shown to the user after `SHOWN` seconds, and counts as trouble after a time that
+depends on its kind (`Patience`). A wait that somebody else has to end, such as a readiness gate of
+another controller, never becomes trouble.
 """
 
 from collections.abc import Iterable
@@ -27,24 +27,26 @@ _MAX_QUOTATION = 300
 
 @dataclass(frozen=True)
 class Patience:
-    """Seconds after which each kind of wait counts as trouble; the operator may set them."""
+    """Seconds after which each kind of wait of a pod counts as trouble."""
 
-    unschedulable: float = 300.0  # Without a node: meanwhile a cluster autoscaler may add one.
-    # From the binding to a node until the containers have started (image pulls, init containers).
+    # For a wait for a node; meanwhile a cluster autoscaler may add one.
+    unschedulable: float = 300.0
+    # For a wait for the start of a container: an image pull, or an init container that runs.
     start: float = 600.0
-    lost: float = 300.0  # Bound to a node whose kubelet does not acknowledge the pod.
+    # For a wait for a kubelet that has not acknowledged the pod, or has stopped reporting.
+    lost: float = 300.0
 
 
 @dataclass(frozen=True)
 class Trouble:
-    """The trouble that keeps a pod from being Ready, or a wait that is not trouble yet.
+    """The trouble that keeps a pod from being Ready, or a wait that does not count as trouble yet.
 
-    If all fields have their defaults, the pod has neither.
+    If all fields have their defaults, the pod has neither trouble nor a wait.
     """
 
-    # The trouble, as a sentence without its instance; empty if nothing is wrong (yet).
+    # Sentence about the trouble, without the instance; empty if the pod has no trouble (yet).
     text: str = ""
-    # Seconds until this has to be checked again; None if time changes nothing.
+    # Seconds until the pod has to be checked again; None if time changes nothing.
     wait: float | None = None
     # Sentence about the step that the pod waits for; empty if the wait is trouble, or too short to
     # be shown.
@@ -55,15 +57,17 @@ NO_TROUBLE = Trouble()
 
 
 def wait_since(text: str, since: float, now: float, patience: float = SHOWN) -> Trouble:
-    """Returns a wait for the next step of a pod's start, as trouble if it lasts too long.
+    """Returns a wait of a pod as a `Trouble`, which depends on how long the wait has lasted.
 
-    The wait is hidden from the user for the first `SHOWN` seconds.
+    - In the first `SHOWN` seconds the wait is not shown: the result has no text.
+    - After that the wait is shown to the user: `text` is in `Trouble.waiting`.
+    - After `patience` seconds the wait counts as trouble: `text` is in `Trouble.text`.
 
     Args:
         text: the sentence about the wait.
         since: when the wait began, in seconds since the epoch.
         now: the time of this sync, in seconds since the epoch.
-        patience: the seconds after which the wait counts as trouble.
+        patience: the seconds after which the wait counts as trouble; infinite for never.
     """
     left, hidden = since + patience - now, since + SHOWN - now
     if left <= 0:
@@ -74,7 +78,10 @@ def wait_since(text: str, since: float, now: float, patience: float = SHOWN) -> 
 
 
 def combined(found: Iterable[Trouble]) -> Trouble:
-    """Returns several troubles and waits as one: their texts joined, and the shortest time."""
+    """Returns several troubles and waits as one `Trouble`.
+
+    The result has their texts, joined, and the shortest time after which to check again.
+    """
     found = list(found)
     waits = [item.wait for item in found if item.wait is not None]
     texts = [item.text for item in found if item.text]
@@ -83,11 +90,11 @@ def combined(found: Iterable[Trouble]) -> Trouble:
 
 
 def waits_of(pod: Pod, now: float, patience: Patience) -> Trouble:
-    """Returns the wait for the next step in the start of a pod that is not Ready.
+    """Returns the step that a pod waits for before it is Ready, as a `Trouble`.
 
-    The steps are a node, the kubelet, volumes and network, the start of the containers, and
-    readiness; the first unfinished one counts. The caller has checked that the pod is not Ready,
-    and that `trouble.py` knows no failure of its containers.
+    The steps are: a node, the kubelet, volumes and network, the start of the containers, and
+    readiness. The first step that is not finished counts. The caller has checked that the pod is
+    not Ready, and that `trouble.py` knows no failure of its containers.
 
     Args:
         pod: the pod.
@@ -112,9 +119,13 @@ def waits_of(pod: Pod, now: float, patience: Patience) -> Trouble:
 def _wait_for_node(
     pod: Pod, condition: Condition | None, now: float, patience: Patience
 ) -> Trouble:
-    """Returns the wait for a scheduler, for the removal of scheduling gates, or for a node.
+    """Returns the wait for a scheduler, the removal of scheduling gates, or a node, as a `Trouble`.
 
-    `condition` is the pod's condition PodScheduled; None if no scheduler has looked at the pod.
+    Args:
+        pod: the pod.
+        condition: the pod's condition PodScheduled; None if no scheduler has looked at the pod.
+        now: the time of this sync, in seconds since the epoch.
+        patience: the seconds after which each kind of wait counts as trouble.
     """
     if condition is None:
         created = pod.created_at(now)
@@ -132,9 +143,13 @@ def _wait_for_node(
 
 
 def wait_for_kubelet(pod: Pod, bound: float, now: float, patience: Patience) -> Trouble:
-    """Returns the wait until the kubelet acknowledges a pod that is bound to its node.
+    """Returns the wait for the kubelet to acknowledge a pod bound to its node, as a `Trouble`.
 
-    `bound` is the time when the pod was bound, in seconds since the epoch.
+    Args:
+        pod: the pod.
+        bound: when the pod was bound to the node, in seconds since the epoch.
+        now: the time of this sync, in seconds since the epoch.
+        patience: after its seconds `lost` the wait counts as trouble.
     """
     text = (
         f"its pod was bound to node {short(pod.node)}{_at_text(bound)}, and the kubelet there has "
@@ -144,9 +159,9 @@ def wait_for_kubelet(pod: Pod, bound: float, now: float, patience: Patience) -> 
 
 
 def _wait_for_sandbox(pod: Pod, now: float) -> Trouble | None:
-    """Returns the wait for the pod's volumes and network.
+    """Returns the wait for the pod's volumes and network, as a `Trouble`.
 
-    Returns None if both are ready, or if the pod's conditions do not show it.
+    Returns None if volumes and network are ready, or if the pod's conditions do not show this wait.
     """
     condition = pod.conditions.get("PodReadyToStartContainers")
     if condition is None or condition.status != "False":
@@ -160,10 +175,15 @@ def _wait_for_sandbox(pod: Pod, now: float) -> Trouble | None:
 
 
 def _wait_for_start(pod: Pod, now: float, patience: Patience) -> Trouble:
-    """Returns the wait for the first container to start, or the first init container to end.
+    """Returns the wait for the start of the pod's next container, as a `Trouble`.
 
-    Containers that have started and init containers that have ended are skipped. Returns
-    `NO_TROUBLE` if none is left.
+    An init container has to end as well. The first container that has not come that far counts.
+    Returns `NO_TROUBLE` if all of them have.
+
+    Args:
+        pod: the pod.
+        now: the time of this sync, in seconds since the epoch.
+        patience: after its seconds `start` the wait counts as trouble.
     """
     began = max(bound_at(pod, now), _sandbox_since(pod, now))
     # Init containers are first in the list, in the order in which they start.
@@ -206,9 +226,10 @@ def _sandbox_since(pod: Pod, now: float) -> float:
 
 
 def _failure(status: ContainerStatus) -> str:
-    """Returns reason and message of a container that waits because of a failure, or "".
+    """Returns reason and message of a failed start of a container.
 
-    `status` is the status of the container.
+    Returns an empty string if the container does not wait, or waits without a failure. `status` is
+    the status of the container.
     """
     waiting = status.now.waiting
     if waiting is None or waiting.reason in {None, "", *_NORMAL_REASONS}:
@@ -221,10 +242,16 @@ _NORMAL_REASONS = ("ContainerCreating", "PodInitializing")
 
 
 def _wait_for_restart(pod: Pod, now: float, patience: Patience) -> Trouble | None:
-    """Returns the wait for the kubelet to restart an ended container, or to complete the pod.
+    """Returns the wait for the kubelet to act on a container that has ended, as a `Trouble`.
 
-    The kubelet may hang, or pull the image again. Returns None if the kubelet has neither to do.
-    The caller has checked that the pod's phase is Running.
+    The kubelet has to restart the container, or to complete the pod. It may hang, or pull the image
+    again. Returns None if the kubelet has nothing of that to do. The caller has checked that the
+    pod's phase is Running.
+
+    Args:
+        pod: the pod.
+        now: the time of this sync, in seconds since the epoch.
+        patience: after its seconds `start` the wait counts as trouble.
     """
     spec = pod.spec
     ended = [
@@ -253,7 +280,10 @@ def _wait_for_restart(pod: Pod, now: float, patience: Patience) -> Trouble | Non
 
 
 def _wait_for_readiness(pod: Pod, now: float) -> Trouble:
-    """Returns the wait for probes and readiness gates that keep a running pod from being Ready."""
+    """Returns the wait of a running pod for its probes and readiness gates, as a `Trouble`.
+
+    Returns `NO_TROUBLE` if the pod does not show what keeps it from being Ready.
+    """
     known = pod.conditions
     found = [
         f"container {short(status.name or '')}: its "
@@ -278,7 +308,7 @@ def _wait_for_readiness(pod: Pod, now: float) -> Trouble:
 
 
 def _gate_state(condition: Condition | None) -> str:
-    """Returns why a readiness gate is not True, as the end of a sentence about it.
+    """Returns the end of a sentence about a readiness gate: why the gate is not True.
 
     `condition` is the condition of the gate; None if nobody has set it yet.
     """
@@ -289,11 +319,11 @@ def _gate_state(condition: Condition | None) -> str:
 
 
 def ended_for_good(pod: Pod, spared: Iterable[str]) -> Trouble:
-    """Returns the trouble that containers have ended and will not restart while others go on.
+    """Returns the trouble of a pod in which some containers have ended for good and others go on.
 
-    Such a pod never becomes Ready again. A failed container is trouble. A container that has
-    succeeded is only shown as a wait, because it may be meant to end first. `spared` are the names
-    of the containers that are being updated; they are left out.
+    Such a pod never becomes Ready again. A container that has failed is trouble. A container that
+    has succeeded is only shown as a wait, because it may be meant to end first. `spared` are the
+    names of the containers that an update is replacing; they are left out.
     """
     spec, ended, others = pod.spec, list[tuple[ContainerStatus, int]](), list[str]()
     if pod.phase not in {"Running", "Pending"}:
