@@ -7,6 +7,7 @@ from kubectl_tapp.base.words import plural
 from tapp.decide.evictions import max_evictions
 from tapp.decide.rollout import Budget
 from tapp.plan import Plan
+from tapp.words.kinds import DISRUPTION_BUDGET
 
 
 @dataclass(frozen=True)
@@ -84,9 +85,13 @@ def max_unavailable_of(budget: Budget) -> int | None:
 
 
 def eviction_limit(plan: Plan) -> Limit | None:
-    """Returns the budget of evictions (`disruptionBudget`), or None if the spec has none."""
+    """Returns the budget of evictions (`disruptionBudget`).
+
+    Returns None if the spec has no such budget. Also returns None if the operator has not installed
+    the component disruption-budgets, because nothing limits evictions then; a condition says so.
+    """
     budget, should_run = plan.world.tapp.spec.disruption_budget, plan.budgets.should_run
-    if budget is None:
+    if budget is None or DISRUPTION_BUDGET not in plan.world.declared.plain:
         return None
     name, value = "disruptionBudget.maxUnavailable", budget.max_unavailable
     try:

@@ -17,14 +17,17 @@ from kubectl_tapp.live.steps import instance_steps, next_steps
 from kubectl_tapp.show.offers import without_effect
 from tests.plugin.fake_kubectl import StandIn
 from tests.plugin.states import calm, crashing, stuck_image, template, web
-from tests.scenarios.life import Life
+from tests.scenarios.life import Life, registration
 
 
-def seen(state: Callable[[Life], None], replicas: int = 4) -> Inspection:
+def seen(state: Callable[[Life], None], replicas: int = 4, *, exposing: bool = False) -> Inspection:
     """Returns the plugin's view of a TApp after the function `state` has brought the TApp into a
     state.
+
+    With `exposing`, the components services and disruption-budgets are installed.
     """
-    life = Life().apply(web(replicas=replicas))
+    life = Life(exposing=exposing).apply(registration(exposing=exposing))
+    life.apply(web(replicas=replicas))
     state(life)
     cluster = ClusterAccess({}, StandIn(life.world))
     return inspect(cluster, cluster.observe("web", events=True), life.world.clock.unix())
@@ -77,7 +80,8 @@ def test_budget_has_a_sentence_about_evictions_if_the_spec_limits_them() -> None
     def guarded(life: Life) -> None:
         life.patch(disruptionBudget={"maxUnavailable": "50%"}, statuses={"3": "Killed"})
 
-    assert budget_model(seen(guarded))["sentences"][1] == (
+    sentences = budget_model(seen(guarded, exposing=True))["sentences"]
+    assert sentences[1] == (
         "disruptionBudget.maxUnavailable 50% (2) of 3 (for evictions): at most 2 may be "
         "unavailable at a time, so 1 must stay available; 3 are available now."
     )

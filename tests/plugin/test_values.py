@@ -255,11 +255,20 @@ def test_plan_reports_a_missing_component_for_disruption_budgets(tmp_path: Path)
 def test_why_and_status_say_how_many_instances_may_be_evicted() -> None:
     web = exposing(disruptionBudget=GUARDED, statuses={"2": "Killed"})
     sentence = (
-        "evictions: disruptionBudget.maxUnavailable 1 of 2: 1 must stay available, 2 are, so 1 "
-        "may become unavailable"
+        "evictions: disruptionBudget.maxUnavailable 1 of 2 instances: 1 must stay available; 2 are "
+        "available, so 1 may become unavailable"
     )
     for command in ("status", "why"):
         assert sentence in kubectl_tapp(web, command, "web").out
+
+
+def test_status_has_no_line_about_evictions_that_nothing_limits() -> None:
+    life = Life().apply(registration())
+    spec = {"replicas": 3, "template": template(), "disruptionBudget": GUARDED}
+    web = StandIn(life.apply(manifest(**spec)).world)
+    said = kubectl_tapp(web, "status", "web").out
+    assert "DisruptionBudgetNotApplied: no PodDisruptionBudget is created" in said
+    assert "evictions:" not in said
 
 
 def test_component_for_disruption_budgets_is_recognized_without_the_registration() -> None:
