@@ -34,15 +34,15 @@ class ClaimPlan:
     delete: list[ClaimObject] = field(default_factory=list)
     # To be created, for pods that are created or have no node yet.
     create: list[NewClaim] = field(default_factory=list)
-    # Instance -> volume -> claim, for these pods.
+    # Instance -> volume name -> claim name, for pods that are created or have no node yet.
     volumes: dict[int, dict[str, str]] = field(default_factory=dict)
 
 
 def instance_number(name: str, prefix: str) -> int | None:
     """Returns the instance number at the end of an object's name, after `prefix`.
 
-    Returns None if the name has another form. A number with leading zeros does not count, because
-    two names would stand for one instance then.
+    Returns None if the name does not consist of `prefix` and a number. A number with leading zeros
+    does not count, because two names would then stand for one instance.
     """
     number = whole(name[len(prefix) :], _DIGITS) if name.startswith(prefix) else None
     return number if name == f"{prefix}{number}" else None
@@ -64,7 +64,7 @@ class OwnClaims:
     """The claim templates of one spec, and their placeholders filled in for an instance.
 
     `written` maps the name of a claim template to the template with its placeholders. `differ` is
-    True if a claim template has placeholders, so that the claims of the instances differ.
+    True if a claim template has placeholders, so that the claims of two instances may differ.
     """
 
     def __init__(self, templates: Templates, now: Templates) -> None:
@@ -137,8 +137,8 @@ class Claims:
 
         Args:
             volume: the name of the volume.
-            recorded: the older spec at which a partition keeps the instance; None if it keeps it at
-                none.
+            recorded: the older spec at which a partition keeps the instance; None if no partition
+                keeps it.
         """
         found = self._now.written.get(volume)
         return self._at(recorded).written.get(volume) if found is None else found
@@ -154,8 +154,8 @@ class Claims:
         Args:
             volume: the name of the volume.
             instance: the number of the instance.
-            recorded: the older spec at which a partition keeps the instance; None if it keeps it at
-                none.
+            recorded: the older spec at which a partition keeps the instance; None if no partition
+                keeps it.
         """
         for own in (self._now, self._at(recorded)):
             if volume in own.written:
@@ -165,8 +165,8 @@ class Claims:
     def problem_of(self, source: PodSource) -> str:
         """Returns why an instance's claim templates cannot be filled in, or an empty string.
 
-        If a partition keeps the instance at an older spec, only claims that do not exist are
-        checked.
+        If a partition keeps the instance at an older spec, only templates of claims that do not
+        exist are checked. `source` is the instance.
         """
         # The values of a kept instance may have changed since. That must not stop its next pod from
         # using the claims that it already has.
@@ -180,9 +180,10 @@ class Claims:
         return ""
 
     def refused(self, source: PodSource) -> str:
-        """Returns why the API server would refuse a missing claim of an instance.
+        """Returns why the API server would refuse a claim that an instance lacks.
 
-        Returns an empty string if the API server would accept all of them.
+        Returns an empty string if the API server would accept all claims that the instance lacks.
+        `source` is the instance.
         """
         if not self._now.written and source.recorded is None:
             return ""
@@ -192,10 +193,10 @@ class Claims:
         return ""
 
     def _refused(self, volume: str, claim: str, source: PodSource) -> str:
-        """Returns why the API server would refuse a claim, or an empty string.
+        """Returns why the API server would refuse a claim, or an empty string if it would not.
 
-        Returns an empty string also if the claim template cannot be filled in, which `problem_of`
-        reports.
+        If the claim template cannot be filled in, the result is also an empty string, because
+        `problem_of` reports that.
 
         Args:
             volume: the name of the volume.
@@ -224,7 +225,7 @@ class Claims:
     def own_among(self, source: PodSource, claims: Collection[str]) -> list[str]:
         """Returns those of the given claims that an instance's pod may use as its own claims.
 
-        `claims` are names of claims, which need not exist.
+        `source` is the instance. `claims` are names of claims, which need not exist.
         """
         mounts = () if source.template is None else source.template.mounts
         # Mounted claims are found by their suffix: `claims` are few, and `mounts` may be thousands.
@@ -252,8 +253,10 @@ class Claims:
     def _named(self, source: PodSource) -> Collection[str]:
         """Returns the names of the claim templates that count for an instance.
 
-        If a partition keeps the instance at an older spec, these are the claim templates of that
-        spec.
+        - If the current spec counts for the instance: its claim templates.
+        - If a partition keeps the instance at an older spec: the claim templates of the older spec.
+        - If the record of the older spec has no claim templates: those of the current spec that the
+          instance has a claim of, or that its containers mount.
         """
         if source.recorded is None:
             return self._now.written
@@ -299,8 +302,9 @@ def plan_claims(world: World, waiting: Iterable[PodSource]) -> ClaimPlan:
     Args:
         world: the TApp with its children.
         waiting: the instances whose pod is about to be created, or exists and has no node. The
-            scheduler does not assign a node to a pod while one of its claims is missing. So a claim
-            that was refused or deleted after its pod was created is created again.
+            scheduler does not assign a node to a pod while one of its claims is missing. So if a
+            claim was refused, or was deleted after its pod was created, the claim is requested
+            again.
     """
     result, own = ClaimPlan(), Claims(world)
     app, spec, observed = world.tapp.metadata.name, world.tapp.spec, world.claims

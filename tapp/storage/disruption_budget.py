@@ -27,8 +27,8 @@ class DisruptionBudgetPlan:
     keep: list[Manifest] = field(default_factory=list)  # Observed ones that stay as they are.
     # The PodDisruptionBudget of the TApp; None if the response does not apply one.
     apply: Document | None = None
-    is_missing: bool = False  # True if `apply` does not exist yet, as far as the request shows.
-    differs: bool = False  # True if `apply` does not exist yet or is different.
+    is_missing: bool = False  # True if the request does not contain the object in `apply`.
+    differs: bool = False  # True if that object is missing, or differs from `apply`.
     delete: list[str] = field(default_factory=list)  # Names of the observed ones to delete.
     is_taken: bool = False  # True if a PodDisruptionBudget of somebody else has the TApp's name.
     problem: str = ""  # Why `spec.disruptionBudget` is invalid, or an empty string.
@@ -41,8 +41,8 @@ def plan_disruption_budget(world: World, least: int | str | None) -> DisruptionB
 
     Args:
         world: the TApp with its children.
-        least: the number for `minAvailable`. A text says why there is no such number. None means
-            that the spec asks for no PodDisruptionBudget.
+        least: the value for `minAvailable`. If there is no valid value, a text that says why. None
+            if the spec requests no PodDisruptionBudget.
     """
     rest, name = dict(world.plain.get(DISRUPTION_BUDGET, {})), world.tapp.metadata.name
     result = DisruptionBudgetPlan()

@@ -10,9 +10,9 @@ upward:
     StorageClass without allowVolumeExpansion    obstacle
     otherwise                                    request `wanted`
 
-What the API server would refuse is not tried (admission plugin PersistentVolumeClaimResize, and
-ValidatePersistentVolumeClaimUpdate): a claim must be Bound, and its StorageClass must have
-`allowVolumeExpansion: true`.
+A change that the API server would refuse is not tried (admission plugin
+PersistentVolumeClaimResize, and ValidatePersistentVolumeClaimUpdate). A claim must be Bound, and
+its StorageClass must have `allowVolumeExpansion: true`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -70,14 +70,14 @@ def grow(
 ) -> Growth:
     """Decides which claims request more storage now, because their claim template does.
 
-    All of them grow at the same time, because no pod has to restart for that. Claims of instances
-    beyond `replicas` grow only when `replicas` includes these instances again.
+    All these claims grow at the same time, because no pod has to restart for that. Claims of
+    instances beyond `replicas` grow only when `replicas` includes these instances again.
 
     Args:
         world: the TApp with its children.
-        claims: the claims that stay.
-        recorded: instance number -> the older spec at which a partition keeps the instance, for
-            claim templates that the current spec lacks.
+        claims: the claims that are not deleted in this sync.
+        recorded: instance number -> the older spec at which a partition keeps the instance. It
+            counts for claim templates that the current spec lacks.
     """
     if not claims or not world.declared.growing_claims:
         return NO_GROWTH
@@ -113,11 +113,11 @@ def _wanted(own: Claims, name: str, instance: int, recorded: Templates | None) -
     Returns None if it requests none, or if its quantity or its placeholders are invalid.
 
     Args:
-        own: the claim templates.
+        own: finds the claim templates of the instance.
         name: the name of the claim template.
         instance: the number of the instance.
-        recorded: the older spec at which a partition keeps the instance; None if it keeps it at
-            none.
+        recorded: the older spec at which a partition keeps the instance; None if no partition keeps
+            it.
     """
     with suppress(UnfilledError):
         found = own.filled(name, instance, recorded)
@@ -193,8 +193,8 @@ _GIVE_UP = "set the size in the claim template back, or move the data to new cla
 def _class_of(claim: ClaimObject, spec: ClaimSpec) -> str:
     """Returns the name of a claim's StorageClass, or an empty string if the claim has none.
 
-    As in Kubernetes (component-helpers, GetPersistentVolumeClaimClass), the deprecated annotation
-    takes precedence over `storageClassName`. `spec` is the spec of the claim.
+    The deprecated annotation takes precedence over `storageClassName`, as in Kubernetes
+    (component-helpers, GetPersistentVolumeClaimClass). `spec` is the spec of the claim.
     """
     annotations: Any = None
     with suppress(*UNREADABLE):

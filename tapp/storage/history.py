@@ -1,13 +1,14 @@
 """The history of a TApp: decides which records are created, kept and deleted.
 
-Entry point: `plan_history`. A record (ControllerRevision) is never changed. It holds one content of
-one template (`records.py`), with the claim templates and `spec.serviceName` of its time.
+Entry point: `plan_history`. A record (ControllerRevision) is never changed. It has a template with
+one *content* (`records.py`: the hash of the template and the digest of its values), and the claim
+templates and `spec.serviceName` of its time.
 
 A template that instances run gets a new record unless its newest record has
 
-    the current content of the template, and
-    the claim templates and `spec.serviceName` of the spec. A record without them counts as equal,
-    and so does one of a content at which a partition keeps instances
+- the current content of the template, and
+- the claim templates and `spec.serviceName` of the spec. A record without claim templates and
+  Service name passes this check. So does a record at whose content a partition keeps instances.
 
 After a rollback an older record has the current content. It is created again with the highest
 number, and the older record is deleted when a later sync observes the new one. So the history
@@ -19,7 +20,7 @@ These records are kept:
 - the records of contents at which a partition keeps instances;
 - the newest `revisionHistoryLimit` of the other records.
 
-Of several records with the same content of a template, only the newest one counts; the others are
+If several records have the same content of a template, only the newest one counts; the others are
 deleted. Labels and annotations identify a record, never its name (docs/history.md, "History").
 """
 
@@ -114,8 +115,9 @@ def plan_history(
     Args:
         world: the TApp with its children.
         records: the records of the TApp.
-        running: the usable templates of the instances below `replicas`.
-        in_use: the contents at which a partition keeps instances.
+        running: the templates of the instances below `replicas`, without templates that cannot be
+            resolved.
+        in_use: the contents of records at which a partition keeps instances.
         most_bytes: approximate limit of the bytes to create in this sync; at least one
             ControllerRevision is created.
     """
@@ -218,12 +220,13 @@ def _new_records(
 def _parts_to_record(
     record: Record | None, spec_parts: ClaimsAndService, in_use: Container[str]
 ) -> ClaimsAndService:
-    """Returns the claim templates and Service name that the record of a content should have.
+    """Returns the claim templates and Service name that the new record of a content should have.
 
     Args:
         record: the newest record of the content; None if there is none.
-        spec_parts: those of the spec; `NOT_RECORDED` if they are nested too deeply to be stored.
-        in_use: the contents at which a partition keeps instances.
+        spec_parts: the claim templates and Service name of the spec; `NOT_RECORDED` if they are
+            nested too deeply to be stored.
+        in_use: the contents of records at which a partition keeps instances.
     """
     # The next pod of an instance that a partition keeps at this content has to be like the pod
     # before. So the recorded claim templates stay, also in a new record after a rollback.

@@ -74,9 +74,10 @@ def content_name(revision: str, values: str) -> str:
 
 
 def read_record(revision: RevisionObject) -> Record | None:
-    """Returns the record that a ControllerRevision is.
+    """Returns the record in a ControllerRevision.
 
-    Returns None if this service did not write it, or if its label or annotations are missing.
+    Returns None if this service did not write the ControllerRevision, or if its label or
+    annotations are missing.
     """
     meta = revision.metadata
     label = meta.labels and meta.labels.revision
@@ -92,7 +93,7 @@ class Records:
     """The records of a TApp, and the current content of each template in the spec.
 
     The `data` of a record is decoded when its template is first used, and at most once in a sync. A
-    record counts as missing if its template is too large to be filled in for all instances.
+    record whose template is too large to be filled in for all instances counts as missing.
     """
 
     def __init__(self, world: World) -> None:
@@ -148,13 +149,14 @@ class Records:
         return next((record.content for record in self.all if record.revision in wanted), "")
 
     def templates_of(self, content: str, name: str) -> Templates | None:
-        """Returns the spec of a ControllerRevision, in which all instances run one template.
+        """Returns the spec in a ControllerRevision, which has one template for all instances.
 
         Returns None if there is no such ControllerRevision, or if it cannot be read.
 
         Args:
             content: the content of the record.
-            name: the name that the template has in the result; it may have had another name then.
+            name: the name that the template gets in the result; in the record it may have another
+                name.
         """
         key = content, name
         if key not in self._lookups:
@@ -184,7 +186,7 @@ class Records:
     def of_pod(self, pod: Pod, instance: int, template: str, likely: Iterable[str]) -> str:
         """Returns the content of the record that has the template from which a pod was created.
 
-        Returns an empty string if no record fits.
+        Returns an empty string if no record has it.
 
         Args:
             pod: the pod.
@@ -213,13 +215,14 @@ class Records:
         return known
 
     def _has(self, content: str, instance: int, name: str, revision: str) -> bool:
-        """Returns True if the template of a ControllerRevision has this revision for an instance.
+        """Returns True if the template in a ControllerRevision has this revision for an instance.
 
         Args:
             content: the content of the record.
             instance: the number of the instance.
             name: the template's current name.
-            revision: the revision, with or without the resources of running containers.
+            revision: the revision. It may include the resources of running containers or leave them
+                out (`resources: Ignore`).
         """
         found = self.template(content, instance, name)
         return found is not None and revision in (found.revision, found.other_revision)

@@ -143,10 +143,11 @@ def _parts(body: Document) -> tuple[Document, Document]:
 
 
 def is_ours(service: Manifest) -> bool:
-    """Returns True if Metacontroller's last-applied annotation on a Service contains a spec.
+    """Returns True if Metacontroller has written a Service for this TApp.
 
-    Metacontroller has written the Service for the TApp then. It also adopts Services of other
-    authors whose labels match, and its annotation on these has no spec.
+    In that case Metacontroller's annotation with the last applied object contains a spec.
+    Metacontroller also adopts Services of other authors whose labels match. Its annotation on these
+    Services has no spec.
     """
     return service.projected is not None and "spec" in service.projected
 
@@ -158,8 +159,7 @@ def plan_services(world: World, wanted: Mapping[int, bool], most_bytes: int) -> 
 
     Args:
         world: the TApp with its children.
-        wanted: number of an instance that needs a Service -> True if the instance's pod is on a
-            node.
+        wanted: number of an instance that needs a Service -> True if the instance's pod has a node.
         most_bytes: approximate limit of the bytes to write in this sync; at least one Service is
             written.
     """

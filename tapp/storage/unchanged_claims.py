@@ -1,8 +1,9 @@
 """The responses that leave claims unchanged.
 
-With the update strategy `OnDelete` Metacontroller never writes an existing claim, so any response
-will do. With `InPlace` Metacontroller applies the response to the claim. So the response repeats
-the fields that Metacontroller has applied before, as for pods (`tapp/kube/project.py`).
+With the update strategy `OnDelete`, Metacontroller never writes an existing claim, so any response
+leaves the claim unchanged. With `InPlace`, Metacontroller applies the response to the claim. So the
+response repeats the fields that Metacontroller has applied before, as for pods
+(`tapp/kube/project.py`).
 """
 
 from typing import Any
@@ -19,9 +20,10 @@ Document = dict[str, Any]
 
 
 def kept_claim(claim: ClaimObject) -> Document:
-    """Returns the response that keeps a claim which Metacontroller never writes (`OnDelete`).
+    """Returns the response that keeps a claim with the update strategy `OnDelete`.
 
-    It has only the claim's name, namespace and labels.
+    The response has only the claim's name, namespace and labels, because Metacontroller never
+    writes such a claim.
     """
     metadata: Document = {"name": claim.metadata.name}
     if claim.metadata.namespace:
@@ -32,11 +34,10 @@ def kept_claim(claim: ClaimObject) -> Document:
 
 
 def unchanged_claim(claim: ClaimObject) -> Document:
-    """Returns the response that changes no field of a claim to which Metacontroller applies it.
+    """Returns the response that changes no field of a claim with the update strategy `InPlace`.
 
-    This is for the update strategy `InPlace`. If Metacontroller has never applied the claim, the
-    response has only the claim's identity and labels. Metacontroller then adds its annotation, and
-    writes nothing in later syncs.
+    If Metacontroller has never applied the claim, the response has only the claim's identity and
+    labels. Metacontroller then adds its annotation, and writes nothing in later syncs.
     """
     kept, annotations = kept_claim(claim), map_of(msgspec.json.decode(claim.metadata.annotations))
     applied = read_annotation(msgspec.json.decode, annotations.pop(LAST_APPLIED, None))
