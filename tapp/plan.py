@@ -52,20 +52,22 @@ class Plan:
     world: World
     options: Options
     now: float  # the time of this sync, in seconds since the epoch
-    cases: list[Case]  # ascending: all below `spec.replicas`, then those beyond
-    partition: Partition
-    problems: CreationProblems
-    budgets: Budgets
+    # Sorted by number: the instances below `spec.replicas`, then surplus pods with higher numbers
+    cases: list[Case]
+    partition: Partition  # which instances are kept at which older revision
+    problems: CreationProblems  # why no pod can be created for some instances
+    budgets: Budgets  # how many instances may be unavailable because of updates
     serving: Serving  # how the budget counts the instances, before any update of this sync
     troubles: dict[int, Trouble]  # instance -> trouble of its pod
     # Instance -> how it stands, and why; an available instance that is done has no entry
     standings: Mapping[int, InstanceStanding]
     app_status: AppStatus  # `status.appStatus`
-    findings: Findings
+    findings: Findings  # the results of all rules, except for the decisions on instances
     # Seconds after which to sync again; None if an event of the cluster will start the next sync
     recheck: float | None
-    instances: list[Instance] = field(init=False)  # those of the cases
-    notable: list[Case] = field(init=False)  # without the many that simply run their template
+    instances: list[Instance] = field(init=False)  # the instances of `cases`
+    # The cases without those whose pod simply runs its template and to which nothing is written
+    notable: list[Case] = field(init=False)
     by_reason: dict[Reason, list[Case]] = field(init=False)  # reason of a decision -> notable cases
 
     def __post_init__(self) -> None:
@@ -183,8 +185,8 @@ def _plan_objects(
 def _recorded(instances: Sequence[Instance]) -> dict[int, Templates]:
     """Returns instance number -> older spec at which a partition keeps the instance.
 
-    An instance that follows the current spec has no entry, and neither has one whose
-    ControllerRevision has only the template.
+    An instance has no entry if it follows the current spec, or if its ControllerRevision has only
+    the template.
     """
     return {
         item.id: item.history.templates
@@ -278,7 +280,11 @@ def _missing_objects(
 
 
 def _overdue(world: World, now: float) -> Overdue:
-    """Returns the pods, claims and Services that should have been deleted long ago."""
+    """Returns the pods, claims and Services whose deletion is overdue.
+
+    A deletion is overdue `TROUBLE_AFTER` seconds after the grace period. `now` is the time of this
+    sync, in seconds since the epoch.
+    """
     services = world.plain.get(SERVICE, {}).values()
     pods = chain(world.pods.values(), world.pullers.values(), world.foreign)
     return overdue_of(pods, world.claims.values(), services, now)

@@ -19,16 +19,20 @@ class Options:
     environment.
     """
 
-    delete_pod_after_app_finish: bool = True  # keep finished pods until the whole app has finished
-    toleration_seconds: int = SECONDS  # the cluster's default for not-ready and unreachable nodes
+    # True to keep finished pods until all instances of the TApp have finished
+    delete_pod_after_app_finish: bool = True
+    # Seconds for which the cluster's pods tolerate a not-ready or unreachable node by default
+    toleration_seconds: int = SECONDS
     lost_node_seconds: int = 300  # seconds of silence after which a node is lost (`forceDeletePod`)
-    unschedulable_seconds: int = 300  # after which a pod without a node is trouble
-    start_seconds: int = 600  # after which a pod whose containers do not start is trouble
-    max_new_pods_bytes: int = 32 << 20  # estimated bytes of new pods and updates in a response
-    max_pullers: int = 10  # how many pods of a TApp pull images at once (`prePull`)
-    pull_seconds: int = 600  # how long updates wait for a puller that does not start
-    resize: bool = False  # whether the service may resize pods (`resources: InPlace`)
-    puller_image: str = "registry.k8s.io/pause:3.10.1"  # the small image in which pullers wait
+    unschedulable_seconds: int = 300  # seconds after which a pod without a node is trouble
+    start_seconds: int = 600  # seconds after which a container that has not started is trouble
+    max_new_pods_bytes: int = 32 << 20  # most estimated bytes of new pods and updates in a response
+    # Most pullers of a TApp at the same time: pods that pull images before updates (`prePull`)
+    max_pullers: int = 10
+    pull_seconds: int = 600  # seconds that updates wait for a puller that does not start
+    resize: bool = False  # True if the service may resize pods (`resources: InPlace`)
+    # The small image of the container in a puller, which only waits
+    puller_image: str = "registry.k8s.io/pause:3.10.1"
 
 
 @dataclass(frozen=True)
@@ -38,9 +42,11 @@ class Declared:
     They depend on the components that the operator has installed.
     """
 
-    revisions: bool = False  # ControllerRevisions are children and never updated (`OnDelete`)
-    growing_claims: bool = False  # claims are updated, too (`InPlace`)
-    plain: Set[Kind] = frozenset()  # these kinds are children and updated (`InPlace`)
+    # True if ControllerRevisions are children that Metacontroller never updates (`OnDelete`)
+    revisions: bool = False
+    growing_claims: bool = False  # True if Metacontroller updates claims (`InPlace`)
+    # Which of the other kinds, such as Services, are children that are updated (`InPlace`)
+    plain: Set[Kind] = frozenset()
 
 
 NOTHING_MORE: Final = Declared()
@@ -53,9 +59,9 @@ class World:
     tapp: TApp
     templates: Templates  # the templates of its spec
     pods: Mapping[int, Pod] = field(default_factory=dict)  # instance number -> pod
-    foreign: list[Pod] = field(default_factory=list)  # pods whose name is no instance's
+    foreign: list[Pod] = field(default_factory=list)  # pods whose name is not one of an instance
     claims: Mapping[str, ClaimObject] = field(default_factory=dict)  # claim name -> claim
-    # Claim name -> the answer that leaves the claim as it is (`tapp/storage/unchanged_claims.py`)
+    # Claim name -> the response that leaves the claim as it is (`tapp/storage/unchanged_claims.py`)
     unchanged_claims: Mapping[str, dict[str, Any]] = field(default_factory=dict)
     namespace_uid: str | None = None  # uid of the TApp's Namespace; None if the request lacks it
     # ControllerRevision name -> ControllerRevision
@@ -65,8 +71,8 @@ class World:
     storage_classes: Mapping[str, bool] | None = None
     pullers: Mapping[str, Pod] = field(
         default_factory=dict
-    )  # name -> pod of ours that pulls images
-    # Kind -> name -> child, for each kind of `PLAIN`
+    )  # pod name -> puller, a pod of this service that pulls images before updates
+    # Kind -> name -> child, for the kinds in `PLAIN`, such as Services
     plain: Mapping[Kind, Mapping[str, Manifest]] = field(default_factory=dict)
     # Pod name -> labels, annotations and spec, for the few pods that are written or compared
     manifests: Mapping[str, Manifest] = field(default_factory=dict)
