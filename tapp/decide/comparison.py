@@ -48,7 +48,8 @@ def compare(
         same_hash = pod.spec.uniq_hash in template.hashes
         if same_hash and pod.spec.metadata == template.metadata:
             continue  # only images differ, and the hashes say that
-        # Pods of other controllers have no hash of ours; `judge` compares them field by field.
+        # Pods of other controllers have no hash of this service, so `judge` compares them field by
+        # field.
         if pod.unreadable or pod.foreign:
             continue
         recorded = _recorded(records, pod, instance)

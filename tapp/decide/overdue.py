@@ -147,8 +147,8 @@ def trouble_of_deletion(pod: Pod, namespace: str, now: float) -> Trouble:
 def pods_sentence(found: Sequence[Kept], namespace: str) -> str:
     """Returns sentences on pods with an overdue deletion: node, finalizers, time, and what to do.
 
-    Returns an empty string if `found` is empty. `namespace` is that of the pods, for commands in
-    the sentences.
+    Returns an empty string if `found` is empty. `namespace` is the namespace of the pods, for
+    commands in the sentences.
     """
 
     def group(one: Kept) -> tuple[str, tuple[str, ...], bool, bool]:
@@ -190,8 +190,8 @@ def _why_pods(many: Sequence[Kept], namespace: str) -> str:
 def claims_sentence(found: Sequence[Kept], namespace: str) -> str:
     """Returns sentences on claims with an overdue deletion: finalizers, time, and what to do.
 
-    Returns an empty string if `found` is empty. `namespace` is that of the claims, for commands in
-    the sentences.
+    Returns an empty string if `found` is empty. `namespace` is the namespace of the claims, for
+    commands in the sentences.
     """
 
     def why(many: Sequence[Kept]) -> str:
@@ -210,8 +210,8 @@ def claims_sentence(found: Sequence[Kept], namespace: str) -> str:
 def services_sentence(found: Sequence[Kept], namespace: str) -> str:
     """Returns sentences on Services with an overdue deletion: finalizers, time, and what to do.
 
-    Returns an empty string if `found` is empty. `namespace` is that of the Services, for commands
-    in the sentences.
+    Returns an empty string if `found` is empty. `namespace` is the namespace of the Services, for
+    commands in the sentences.
     """
 
     def why(many: Sequence[Kept]) -> str:
@@ -222,7 +222,7 @@ def services_sentence(found: Sequence[Kept], namespace: str) -> str:
 
 
 def _finalizers(names: Sequence[str]) -> str:
-    """Returns the clause "finalizers a, b keep the object"; empty without finalizers."""
+    """Returns the clause "finalizers a, b keep the object"; an empty string without finalizers."""
     if not names:
         return ""
     plural = "s" if len(names) > 1 else ""

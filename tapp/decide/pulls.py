@@ -7,17 +7,19 @@ container of the puller has been created, the node has all images, and the updat
 At most `max_pullers` pullers of a TApp exist at the same time, in the order of the updates. An
 update waits for its puller as follows:
 
-* If its images cannot be pulled (`ErrImagePull`), until they can. A condition reports the failure.
-* If the puller does not start, for at most `pull_seconds`.
-* If the puller does not exist, or no kubelet runs it, for at most `NOT_THERE` seconds. So too if
-  the puller fails for a reason of its own, such as the image of its own container.
-* If the puller does not exist while other pullers do, until it is created. A quota may allow only
-  some pullers at a time. Once another puller is `YIELD_AFTER` seconds old, the service deletes the
-  pullers of later updates to make room.
+* If an image cannot be pulled (`ErrImagePull`), the update waits until it can. A condition reports
+  that.
+* If the puller does not start, the update waits for at most `pull_seconds`.
+* If the puller does not exist, or no kubelet runs it, the update waits for at most `NOT_THERE`
+  seconds. This limit also holds if the puller fails for a reason of its own, such as the image of
+  its own container.
+* If the puller does not exist while other pullers exist, the update waits until the puller is
+  created. A quota may allow only some pullers at a time. Once another puller is `YIELD_AFTER`
+  seconds old, the service deletes the pullers of later updates to make room.
 
 After these times the service gives the puller up, and `status.pulling` notes that. For `REMEMBERED`
-seconds no update waits for a puller on the same node again, or on any node if no puller at all
-could be created.
+seconds no update waits for a puller on the same node again. If no puller at all could be created,
+no update waits on any node for that time.
 """
 
 from collections.abc import Container, Iterable, Mapping, Sequence

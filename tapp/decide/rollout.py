@@ -253,8 +253,8 @@ def _delay(instance: int, available: set[int], serving: Serving, limit: Budget) 
         return wait(Reason.INVALID_BUDGET, limit.problem)
     state = serving.states.get(instance)
     if state is ServingState.SILENT:
-        # The kubelet cannot update the pod now. It would when the node is back, whatever the budget
-        # has been spent on by then.
+        # The kubelet cannot update the pod now. It would do so when the node is back, and by then
+        # the budget may have been spent on other instances.
         return wait(Reason.NODE_SILENT, _SILENT)
     if state is None:
         return None

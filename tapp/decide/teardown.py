@@ -197,9 +197,8 @@ def _on_hold(
 def _marked(pod: Pod, requests: Mapping[str, HoldRequest]) -> Mark | None:
     """Returns the write that tells a pod on hold that its deletion is pending.
 
-    Returns None if the pod is unreadable, or if its label and annotations about the hold are right
-    and it is not asked to leave its Services. `requests` maps the name of a pod to the pending
-    deletion.
+    The write also removes a request that the pod leaves its Services. Returns None if the pod is
+    unreadable, or needs no such write. `requests` maps the name of a pod to the pending deletion.
     """
     if pod.unreadable:
         return None
