@@ -64,7 +64,7 @@ def _sections(spec: Document, images: dict[str, str]) -> Document:
 
 
 def _volumes(spec: Document, pod: str) -> list[Document]:
-    """Returns the volumes of a pod spec, without those of the instance's own claims.
+    """Returns the volumes of a pod spec, except for the volumes with the instance's own claims.
 
     The service adds these volumes to the template. The claim of such a volume is named VOLUME-POD.
     `pod` is the name of the pod.

@@ -51,7 +51,7 @@ def available_in(pod: Pod, min_ready_seconds: int, now: float, seen: float = UNK
         return NEVER
     until = proved_at(pod, now)
     if min_ready_seconds:
-        # `pod.since` was computed without a clock, so a time in the future may have spoilt it.
+        # `pod.since` was computed without a clock, so it may come from a wrong time in the future.
         began = pod.since if pod.since <= now + SKEW else times_of(pod, now).since
         until = max(until, max(began, seen) + min_ready_seconds)
     return max(0.0, until - now)
@@ -61,7 +61,7 @@ def proved_at(pod: Pod, now: float) -> float:
     """Returns the time by which all probes that Ready depends on have certainly run.
 
     The result is in seconds since the epoch. `pod.probed_at` has the same time, but was computed
-    without a clock. If a wrong time in the future may have spoilt it, the time is computed again.
+    without a clock. If it may come from a wrong time in the future, it is computed again.
     """
     return pod.probed_at if pod.probed_at <= now + SKEW else times_of(pod, now).probed_at
 

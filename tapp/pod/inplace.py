@@ -371,7 +371,7 @@ def _seconds_until_outlasted(pod: Pod, status: ContainerStatus, times: _TimeProo
 def _update_written_at(pod: Pod) -> str:
     """Returns when the last update was written, as RFC 3339, or "" if that is unknown.
 
-    The time is that of the update's record, or else that of the managed fields.
+    The time is in the update's record, or else in the managed fields of the pod.
     """
     return (pod.last_update.at if pod.last_update is not None else "") or pod.spec_written
 
