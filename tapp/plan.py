@@ -161,7 +161,7 @@ def _plan_objects(
     left = options.max_new_pods_bytes - findings.pulls.bytes
     instances = [case.instance for case in cases]
     history, is_early = _history(situation, assembly, instances, left)
-    # Metacontroller's cache may not show the last updates yet: look again when it does.
+    # Metacontroller's cache may not show the last updates yet, so another sync has to follow.
     is_early = is_early or (
         situation.serving.unsettled
         and any(
