@@ -33,7 +33,7 @@ class _Meta(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class _Object(msgspec.Struct, frozen=True):
-    """The parts of a pod that this hook reads in addition to `observe_alone`."""
+    """The labels, the ownerReferences and the status in the JSON of a pod."""
 
     metadata: _Meta
     status: Raw = Raw(b"null")

@@ -75,7 +75,8 @@ class Request(Generic[P]):
     """A checked sync or finalize request, in which every object has a name.
 
     Attributes:
-        plain: kind of `PLAIN` -> name -> child; all other children are by name, too.
+        plain: kind -> name of the child -> child, for the kinds in `PLAIN`. Children of other
+            kinds have attributes of their own, which map names to children.
         spec: the templates of the TApp; None if the model has no spec.
         read: number of pods that were decoded because the cache did not have them.
 
