@@ -90,11 +90,14 @@ def annotate(  # noqa: PLR0913 - what a write to pods consists of
         verb: the running command, with its TApp and its options.
         pods: instance number -> its pod.
         annotations: annotation -> value; None removes the annotation.
-        describe: returns what the service would do with an instance after the write, from its
-            verdict and its decision.
-        done: the state of the instances after the write, for messages, such as "on hold".
-        first: lines to print before the list of instances.
-        how: the text after the name of the TApp in the heading; may be empty.
+        describe: returns the phrase that is printed about an instance before the user confirms.
+            Both parameters are computed as if the annotations were written. The first is the
+            verdict: the action that the instance needs. The second is the decision: the action or
+            the wait of the next sync.
+        done: a phrase for the state of the instances after the write, such as "on hold". It is
+            part of the final message and of the message about an interruption.
+        first: lines to print between the heading and the list of instances.
+        how: the text that the heading has after the name of the TApp; may be empty.
     """
     session = verb.session
     plan = verb.plan_for(replace(verb.seen, pods=_annotated(verb, pods, annotations)))
