@@ -57,21 +57,23 @@ class Progress:
         self.fingerprint = _fingerprint(plan, tapp)
 
     def grouped_by_brief(self, *standings: Standing) -> dict[str, Ids]:
-        """Returns short reason -> the instances with this reason, of those with one of these
-        standings.
+        """Groups the instances that have one of the given standings by their short reason.
+
+        Returns short reason -> the numbers of the instances. Instances with another standing are
+        left out.
         """
         return grouped((x.brief, x.id) for x in self._views if x.standing in standings)
 
     @property
     def progressing(self) -> dict[str, Ids]:
-        """Each action that is in progress -> the numbers of the instances that it affects."""
+        """Short reason of an action in progress -> the numbers of the instances it affects."""
         return self.grouped_by_brief(Standing.PROGRESSING)
 
     def is_done(self, ids: Collection[int] | None) -> bool:
-        """Returns True if the instances `ids` are as the spec asks, and the service has seen the
-        spec.
+        """Returns True if instances are as the spec asks, and the service has acted on this spec.
 
-        None means all instances; the TApp must then not be Stalled either.
+        `ids` has the numbers of the instances. If it is None, all instances are checked, and the
+        result is False if the TApp is Stalled.
         """
         return (
             self.answered
@@ -80,9 +82,9 @@ class Progress:
         )
 
     def unfinished(self, ids: Collection[int] | None) -> Ids:
-        """Returns the numbers of those instances in `ids` that are not as the spec asks.
+        """Returns the numbers of the instances that are not as the spec asks.
 
-        None means all instances of the TApp.
+        Only the instances `ids` are checked, or all instances of the TApp if `ids` is None.
         """
         return [each.id for each in self._unfinished(ids)]
 

@@ -115,9 +115,12 @@ def find_canary(tapp: Document, template: str | None = None, base: str | None = 
 def candidates(tapp: Document) -> list[str]:
     """Returns the names of the templates that may be canaries; empty if there is no canary.
 
-    If instances run copies that were made for canaries, these copies are returned. Otherwise all
-    such copies are returned, or, if there are none, the other templates that instances run. The
-    default template and the rolling template are never canaries.
+    A copy is a template that `set image --canary` has copied into the pool. The first of these
+    lists that is not empty is returned:
+
+    - the copies that at least one instance runs,
+    - all copies, although no instance runs them,
+    - the templates that instances run, without the default template and the rolling template.
     """
     spec, notes = spec_of(tapp), canary_copies(tapp)
     users = template_users(spec)
