@@ -1,7 +1,8 @@
 """Keeps models of TApps up to date by watches, and gives the page their changes.
 
-`Followers` has a follower for each list or TApp that a page shows. A follower runs in a thread,
-watches the objects, computes the model after each change (`model.py`), and records what differs.
+`Followers` has a follower for each list or TApp that a page shows. A follower runs in a thread and
+watches the objects. After each change it computes the model (`model.py`) and records the
+differences.
 The page polls for the changes since its last response.
 
 No response waits for a change. A browser opens six connections for all of its tabs, so a tab with
@@ -322,16 +323,20 @@ class Followers:
     """
 
     def __init__(self, session: Session) -> None:
-        """Starts no follower yet. The followers read the cluster with the options of `session`."""
+        """Starts no follower yet.
+
+        `session` has the global options, such as `--context`, with which the followers of TApps
+        will read the cluster.
+        """
         self._session, self._lock = session, threading.Lock()
         self._known: dict[tuple[str, str], Follower] = {}
 
     def all_tapps(self) -> Follower:
-        """Returns the follower of the list of TApps; starts it if it does not run."""
+        """Returns the follower of the list of TApps, after starting it if it does not run."""
         return self._follower(("", ""), lambda: FollowedList(self._session))
 
     def one_tapp(self, namespace: str, name: str) -> FollowedTApp:
-        """Returns the follower of one TApp; starts it if it does not run."""
+        """Returns the follower of the TApp `name`, after starting it if it does not run."""
         found = self._follower(
             (namespace, name), lambda: FollowedTApp(self._session, namespace, name)
         )
@@ -344,6 +349,6 @@ class Followers:
             return self._known.setdefault(key, self._known.get(key) or begin())
 
     def stop(self) -> None:
-        """Stops all followers, at the end of the server."""
+        """Stops the followers of the list and of all TApps, when the web server ends."""
         for each in self._known.values():
             each.stop()

@@ -33,14 +33,15 @@ _PHRASES: Final = (
 
 
 def label_of(change: str) -> str:
-    """Returns the text of the button of a change, such as `Rollback`."""
+    """Returns the text of the button for a change: `Rollback` for the change `rollback`."""
     return change.capitalize()
 
 
 def in_page_words(value: Any) -> Any:
-    """Returns a text, or the texts within lists and mappings, in the words of the page.
+    """Replaces commands and options of `kubectl tapp` by the page's buttons and fields.
 
-    Keys of mappings and other values stay as they are.
+    Returns `value` with the replaced texts. `value` is a text, or a list or mapping of any depth
+    that has texts. Keys of mappings, and values that are no texts, stay unchanged.
     """
     if isinstance(value, str):
         value = _COMMAND.sub(_place, value)

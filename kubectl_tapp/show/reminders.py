@@ -1,8 +1,13 @@
-"""Lines that `status` and `why` repeat as long as nobody acts.
+"""Builds the reminders: lines that `status` and `why` repeat until a person acts.
 
-They are about stopped updates and instances, templates that are left over, and a label that the
-next pods will lack. Such a state was chosen by a person, so it is no problem that a condition would
-report. It is easily forgotten, because all instances run well.
+`reminders_block` is the entry point. There is a reminder about each of these states:
+
+- Updates are paused, instances are stopped, or holds delay nothing now.
+- The pool has a copy of a template that was made for a canary, and no instance runs the copy.
+- Pods have a label that their templates lack, so their replacements will lack it, too.
+
+A person has chosen these states, so no condition reports them as a problem. They are easily
+forgotten, because all instances run well.
 """
 
 from kubectl_tapp.base.hints import tapp_command
@@ -19,7 +24,8 @@ def reminders_block(view: Inspection, *, holds: bool) -> list[str]:
     """Returns all reminders with their commands, preceded by an empty line; empty if there are
     none.
 
-    `holds` is True to include holds that delay nothing now. `why` has them beside their instances.
+    `holds` is True to include holds that delay nothing now. `why` passes False, because it shows
+    each hold with its instance.
     """
     held = _idle_holds(view) if holds else []
     found = [*continuation_block(view)[1:], *_stopped(view), *held, *reminders(view)]
@@ -58,8 +64,10 @@ def _idle_holds(view: Inspection) -> list[str]:
 
 
 def reminders(view: Inspection) -> list[str]:
-    """Returns the reminders about left-over templates, and about a label that the next pods will
-    lack.
+    """Returns the reminders about unused copies of templates, and about a label that is lost.
+
+    - A copy of a template was made for a canary, and no instance runs the copy any more.
+    - Pods have a label that their templates lack, so their replacements will lack it, too.
 
     Reminders about stopped updates are not included, because `continuation_block` has them.
     """
