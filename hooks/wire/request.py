@@ -51,7 +51,7 @@ class _Meta(msgspec.Struct, frozen=True):
 
 
 class _Named(msgspec.Struct, frozen=True):
-    """An object of which only name, namespace and uid are read."""
+    """The name, namespace and uid of an object; its other fields are not read."""
 
     metadata: _Meta
 
@@ -294,10 +294,10 @@ def _claim(
 
 
 def _plain(kind: Kind, raw: Raw, path: str) -> tuple[str, str | None, Manifest]:
-    """Reads a child of which only metadata and spec are used, such as a Service.
+    """Reads the metadata and the spec of a child, such as a Service.
 
-    Returns its name, its namespace and its manifest. `path` is its path in the request, for a
-    WireError.
+    Returns the child's name, namespace and manifest. `path` is the path of the child in the
+    request; the message of a WireError names it.
     """
     found = decoded(lambda text: Manifest(_decode_plain(text), kind), raw, path)
     return found.name, found.namespace, found
