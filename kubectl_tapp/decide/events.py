@@ -96,8 +96,9 @@ def _involved_object(event: Document) -> Document:
 
 
 def newest(events: Iterable[Document]) -> list[Document]:
-    """Returns the Events, newest first; of those with equal reason and message only the last
-    one.
+    """Returns the Events, newest first, without repetitions.
+
+    If several Events have the same reason and the same message, only the newest is returned.
     """
     latest: dict[tuple[Any, Any], Document] = {}
     for event in sorted(events, key=last_seen):

@@ -15,9 +15,9 @@ from tapp.words.reasons import Reason
 
 
 def age_range(rows: Iterable[Row], now: float) -> str:
-    """Returns how long these rows have been in their state: one age, such as `3m`, or `10s..3m`.
+    """Returns how long `rows` have been in their state: one age, such as `3m`, or `10s..3m`.
 
-    Returns "" if the times are not known. `now` is in seconds since the epoch.
+    Returns "" if no row has a known time. `now` is in seconds since the epoch.
     """
     ages = sorted(now - row.since for row in rows if row.since is not None)
     if not ages:
@@ -97,7 +97,7 @@ def continuation_block(view: Inspection) -> list[str]:
 def refused_block(view: Inspection) -> list[str]:
     """Returns the refusals that no line of an instance mentions, preceded by an empty line.
 
-    The list is empty if there are no such refusals.
+    The list is empty if the lines of instances mention all refusals.
     """
     found = [f"{each.type}: {each.message}" for each in view.refusals_beyond_instances]
     return ["", *found] if found else []
