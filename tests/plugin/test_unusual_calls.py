@@ -206,8 +206,8 @@ def test_resume_with_wait_says_that_no_controller_has_acted_yet(web: StandIn) ->
     said = kubectl_tapp(web, "resume", "web", "-y", "--wait")
     assert said.code == 0
     assert (
-        "web: 0 of 6 done; no controller has acted on its newest spec yet; instances 0-5 wait"
-        in said.out
+        "web: 0 of 6 done; no controller has acted on its newest spec yet; instances 0-5: the "
+        "update waits" in said.out
     )
 
 
