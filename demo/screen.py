@@ -53,10 +53,12 @@ def legend() -> Text:
 
 
 def chart(stage: Stage, upto: int = BAR) -> Table:
-    """Returns the chart of an act: a row for each instance, with its states over time.
+    """Returns the chart of an act, which is a part of the demo.
+
+    The chart has a row for each instance, with its states over time.
 
     Args:
-        stage: the cluster, with the record of the act.
+        stage: the simulated cluster of the demo, with the states recorded during the act.
         upto: the number of characters of each bar that are drawn, for the animation. A complete bar
             has `BAR` characters.
     """

@@ -217,11 +217,15 @@ class Run:
                 count = len(self.world.writes)
 
     def _remaining_updates(self, edited: Document, stopped: float) -> RemainingUpdates:
-        """Decides once more, without the pause, about the instances that were not updated yet.
+        """Returns the updates that a paused rollout has left, and an estimate of their seconds.
 
-        Returns these updates, and an estimate of the seconds that they take. Writes to these
-        instances since the pause are removed from the record, because they only undo the
-        preparations of an update. `stopped` is the time of the pause.
+        The method removes the pause and decides once more about the instances that are not updated.
+        After the pause, the service took back what it had prepared for their updates, such as
+        annotations. The forecast does not show these writes, so they are removed from the record.
+
+        Args:
+            edited: the TApp without the pause.
+            stopped: the time of the pause, in seconds of the simulation.
         """
         played, self._is_last_decision = self._plan, True
         self.apply(edited)

@@ -245,10 +245,15 @@ def timeline_entry(event: Document) -> Model:
 def tile_changes(
     before: Mapping[int, Model] | None, after: Mapping[int, Model]
 ) -> Iterator[tuple[str, str]]:
-    """Yields (instance numbers such as `0-3,7`, text of the change) for each different change.
+    """Yields how the tiles of instances on the page have changed since the last look.
 
-    A change is that of the tile of an instance on the page. `before` and `after` map instance
-    numbers to tiles. `before` is None for the first look, which has no changes.
+    Each result has the numbers of the instances whose tiles have changed in the same way, such as
+    `0-3,7`, and the text of that change.
+
+    Args:
+        before: instance number -> its tile at the last look; None at the first look, so that no
+            tile has changed.
+        after: instance number -> its tile now.
     """
     known = after if before is None else before
     texts = ({id: _tile_text(tile) for id, tile in tiles.items()} for tiles in (known, after))

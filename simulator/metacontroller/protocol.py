@@ -1,10 +1,11 @@
 """The hook protocol: builds request bodies and decodes responses.
 
 Request bodies are joined from the JSON that the cache has of each object, so a sync need not encode
-a thousand children again. Of a desired child, only the metadata is decoded until the child has
-changed. Source: Metacontroller 4.17.2, pkg/controller/composite/api and pkg/hooks. In strict mode,
-a response with unknown keys is refused. (Metacontroller also refuses duplicate keys; the simulator
-does not, because no JSON encoder writes them.)
+a thousand children again. Of a child in a response, only the metadata is decoded. The complete
+child is decoded if its text differs from the text that was applied last. Source: Metacontroller
+4.17.2, pkg/controller/composite/api and pkg/hooks. In strict mode, a response with unknown keys is
+refused. (Metacontroller also refuses duplicate keys; the simulator does not, because no JSON
+encoder writes them.)
 """
 
 from collections.abc import Iterable, Iterator, Mapping

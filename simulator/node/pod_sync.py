@@ -148,8 +148,9 @@ class Sync:
     ) -> Generator[Busy, None, bool]:
         """Starts a container, unless a back-off delays the start or its image cannot be pulled.
 
-        Yields functions, as `run` does. Returns True if the container was started. If it was not,
-        the field `start_failure` of the container has reason and message.
+        Each time the worker has to wait, yields a function that returns the time until which it
+        waits. Returns True if the container was started. If it was not, the field `start_failure`
+        of the container has reason and message.
 
         Args:
             pod: the API object on which the sync acts.
@@ -191,8 +192,8 @@ class Sync:
         """Pulls the images of the pod's image volumes, before any container starts
         (getImageVolumes).
 
-        Yields functions, as `run` does. Returns reason and message of a failure, or None after a
-        success.
+        Each time the worker has to wait, yields a function that returns the time until which it
+        waits. Returns reason and message of a failure, or None after a success.
         """
         for volume in pod["spec"].get("volumes") or []:
             source = volume.get("image")

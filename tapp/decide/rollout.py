@@ -231,8 +231,8 @@ def spend(
 def _waits_for(users: Collection[int]) -> str:
     """Returns the beginning of a message: the update waits for other instances to become available.
 
-    `users` are the instances that use up the budget: they are unavailable after all updates of this
-    sync were chosen.
+    `users` are the instances that use up the budget. They are unavailable, or an update that this
+    sync has chosen will make them unavailable.
     """
     return f"the update waits for {instance_list(users)} to become available"
 

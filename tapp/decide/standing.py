@@ -76,7 +76,7 @@ def standings_of(
     missing: MissingObjects,
     now: float,
 ) -> dict[int, InstanceStanding]:
-    """Returns instance number -> how the instance stands.
+    """Returns instance number -> standing: done, progressing, waiting, on hold or blocked, and why.
 
     Instances that are available and whose pod simply runs its template have no entry.
 

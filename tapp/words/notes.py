@@ -147,12 +147,15 @@ class ReachedNote(NamedTuple):
     available: int  # Number of available instances among those that `begun` counts.
 
     def encode(self) -> str:
-        """Returns the key of the note, `GENERATION/BEGUN/AVAILABLE`."""
+        """Returns the three numbers as a key of `status.progressed`, such as `7/3/2`."""
         return f"{self.generation}/{self.begun}/{self.available}"
 
     @classmethod
     def decode(cls, text: str) -> Self | None:
-        """Returns the note in a text `GENERATION/BEGUN/AVAILABLE`; None for any other text."""
+        """Returns the three numbers in a key of `status.progressed`, such as `7/3/2`.
+
+        Returns None if `text` has another form.
+        """
         found = _REACHED.fullmatch(text)
         return cls(int(found[1]), int(found[2]), int(found[3])) if found else None
 

@@ -94,10 +94,12 @@ def parsed(pattern: "re.Pattern[Any]") -> list[Any]:
 
 
 def broken_rules(nodes: _Nodes, inside: Any = None) -> Iterator[str]:
-    """Yields which of the first three rules an expression breaks.
+    """Yields the ways in which an expression may need more than linear time, as short phrases.
 
-    `nodes` are its parts, and `inside` is the kind of the repeat around them; None outside of
-    repeats.
+    Args:
+        nodes: the parts of the expression.
+        inside: the kind of the repeat (such as `*`) that contains the parts; None if no repeat
+            contains them.
     """
     open_end = False  # True after a repeat that nothing mandatory follows
     for op, value in nodes:

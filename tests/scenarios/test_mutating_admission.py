@@ -27,7 +27,10 @@ def only_new(policy: Policy) -> Policy:
 
 
 def with_atomic_lists(image: str) -> Document:
-    """Returns a pod template with defaults in lists that Metacontroller replaces as a whole."""
+    """Returns a pod template with lists that Metacontroller replaces as a whole.
+
+    The API server adds defaults to the items of these lists, such as `expirationSeconds`.
+    """
     sources = [{"serviceAccountToken": {"path": "token"}}]
     spread = {
         "maxSkew": 1,

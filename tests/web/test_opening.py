@@ -164,10 +164,10 @@ def test_user_of_a_request_is_read_from_the_table_of_sockets(
     row: tuple[int | None, str] | None, kernel: str, entered: bool,
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
 ) -> None:  # fmt: skip
-    """Reads the owner of a socket from tables in the form of the kernel's: only the same user and
-    root may enter.
+    """Accepts a request only from a socket of the same user or of root.
 
-    The kernel's table has the owner of a socket as long as the socket is open.
+    The owner of the socket comes from a file in the format of /proc/net/tcp, where the kernel lists
+    it as long as the socket is open.
     """
     table = tmp_path / "tcp"
     if row is not None:

@@ -249,8 +249,9 @@ def test_open_gate_stays_open_after_an_update_with_any_message(
 def test_open_gate_is_closed_for_an_update_with_any_message(
     message: Callable[[], str], seen: int
 ) -> None:
-    """Containers with the old image still run: the open gate is closed, with any earlier
-    message.
+    """The hook closes an open gate while containers with the old image still run.
+
+    The message that the condition of the gate has had so far makes no difference.
     """
     pod = with_update_record(pod_with_gate(), seen=seen, replaced=False, message=message())
     closed = gate_of(response_to(pod)["status"])
