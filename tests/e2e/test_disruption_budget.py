@@ -41,6 +41,12 @@ def numbers(app: App) -> tuple[int, int] | None:
     return None
 
 
+def allowed(app: App) -> int | None:
+    """Returns how many evictions are allowed now; None if that is not known."""
+    found = numbers(app)
+    return None if found is None else found[1]
+
+
 def wait_for(app: App, least: int, evictions: int) -> None:
     """Waits until `minAvailable` is `least`, and this number of evictions is allowed."""
     what = f"minAvailable is {least}, and {evictions} evictions are allowed"
@@ -137,6 +143,8 @@ def test_updates_and_evictions_share_the_budget(app: App, levers: Levers) -> Non
     app.watcher.begin()
     app.patch(template=template("app:2"))
     app.until(lambda: "app:2" in app.images(), "the first update has begun")
+    # Metacontroller writes pod and budget one after the other, in any order.
+    app.until(lambda: allowed(app) == 0, "the budget counts the update")
     assert eviction_status(app, 2) == 429
     app.settle()
     assert app.restarts() == {0: 1, 1: 1, 2: 1}
