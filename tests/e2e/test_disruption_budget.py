@@ -12,6 +12,7 @@ import pytest
 from .app import App, each, example, tapp, template
 from .kube import Json, KubeError
 from .kubelet_controls import Levers
+from .pods import is_ready
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600), pytest.mark.usefixtures("exposing")]
 LATE = 60.0
@@ -39,12 +40,6 @@ def numbers(app: App) -> tuple[int, int] | None:
         if status.get("observedGeneration") == found["metadata"]["generation"]:
             return found["spec"]["minAvailable"], status["disruptionsAllowed"]
     return None
-
-
-def allowed(app: App) -> int | None:
-    """Returns how many evictions are allowed now; None if that is not known."""
-    found = numbers(app)
-    return None if found is None else found[1]
 
 
 def wait_for(app: App, least: int, evictions: int) -> None:
@@ -139,20 +134,20 @@ def test_updates_and_evictions_share_the_budget(app: App, levers: Levers) -> Non
     """
     app.apply(guarded()).settle()
     wait_for(app, 2, 1)
-    levers.ready_seconds = 3.0
     app.watcher.begin()
+    levers.unready_images.add("app:2")
     app.patch(template=template("app:2"))
-    app.until(lambda: "app:2" in app.images(), "the first update has begun")
+    app.until(lambda: not is_ready(app.pod(0)), "the first update is under way")
     # Metacontroller writes pod and budget one after the other, in any order.
-    app.until(lambda: allowed(app) == 0, "the budget counts the update")
+    wait_for(app, 2, 0)
     assert eviction_status(app, 2) == 429
-    app.settle()
-    assert app.restarts() == {0: 1, 1: 1, 2: 1}
+    app.patch(template=template("app:3")).settle()
+    assert app.restarts() == {0: 2, 1: 1, 2: 1}
     wait_for(app, 2, 1)
     born = app.uids()
     assert eviction_status(app, 2) == 201
     app.wait_until_replaced(2, born)
-    app.patch(template=template("app:3")).settle()
+    app.patch(template=template("app:4")).settle()
     wait_for(app, 2, 1)
     assert app.watcher.fewest == 2
     assert app.idle()
