@@ -14,7 +14,7 @@ from tapp.declared.reads import digest
 from tapp.declared.revision import own_labels
 from tapp.kube.parts import map_in
 from tapp.words.quoted import quoted
-from tapp.words.vocabulary import HELD_ANNOTATIONS, NEVER_IN_TEMPLATES
+from tapp.words.vocabulary import AUTOSCALER_ANNOTATIONS, HELD_ANNOTATIONS, NEVER_IN_TEMPLATES
 
 Entries = Mapping[str, str]
 
@@ -76,7 +76,10 @@ def held_annotations(annotations: Mapping[str, Any]) -> frozenset[str]:
     all annotations of the pod.
     """
     text = annotations.get(HELD_ANNOTATIONS)
-    return frozenset(text.split(",")) if isinstance(text, str) and text else frozenset()
+    if not isinstance(text, str):
+        return frozenset()
+    # Anybody may write the list. Other keys in it stay those of the template's author.
+    return frozenset(AUTOSCALER_ANNOTATIONS.keys() & set(text.split(",")))
 
 
 def _summaries(entries: Entries) -> Entries:

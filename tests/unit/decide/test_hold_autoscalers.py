@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tapp.words.vocabulary import LAST_APPLIED
 from tests.builders import Document, template
 from tests.unit.world import World, settled
 
@@ -139,6 +140,22 @@ def test_annotations_of_a_hold_in_a_template_are_no_record_of_the_service() -> N
     world = settled(template=template(annotations=pasted))
     assert RECORD not in world.pod(0)["metadata"]["annotations"]
     assert for_autoscalers(world) == ON_HOLD
+
+
+def test_list_that_somebody_wrote_hands_no_other_annotation_to_the_service() -> None:
+    """Metacontroller becomes the owner of each annotation in a response, and may remove it later.
+
+    Without Metacontroller's copy, the response has only annotations that the service has written.
+    """
+
+    def listed(pod: Document) -> Document:
+        notes = {**pod["metadata"]["annotations"], RECORD: "team", "team": "blue"}
+        del notes[LAST_APPLIED]
+        return {**pod, "metadata": {**pod["metadata"], "annotations": notes}}
+
+    world = settled(replicas=1).modify(0, listed)
+    (pod,) = [each for each in world.sync()["children"] if each["kind"] == "Pod"]
+    assert "team" not in pod["metadata"]["annotations"]
 
 
 def test_killed_instance_on_hold_keeps_the_annotations_until_its_pod_is_deleted() -> None:
