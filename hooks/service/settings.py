@@ -64,8 +64,8 @@ class Settings(BaseSettings):
         default=32 * 1024 * 1024,
         ge=1024,
         description="The approximate maximum number of bytes of new and changed objects in one "
-        "response. A response has at least one object of each kind: pods that pull "
-        "images, ControllerRevisions, created pods, pods updated in place, claims, "
+        "response. The first object of each kind is sent whatever its size: pods that "
+        "pull images, ControllerRevisions, created pods, pods updated in place, claims, "
         "Services. Further objects follow in later responses.",
     )
     max_pullers: int = Field(
