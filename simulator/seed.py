@@ -7,7 +7,7 @@ take over the running pods (`simulator.node.takeover`). The snapshot lacks some 
 cluster needs, so this module adds stand-ins for them:
 
 - Owners that objects refer to. Without its owner, the garbage collector would delete an object.
-- The nodes on which pods run, and one spare node.
+- The nodes on which pods run, with the zone that the labels of the pods show, and one spare node.
 """
 
 import re
@@ -15,11 +15,11 @@ from collections.abc import Iterable
 
 from simulator.metacontroller.hook_client import HookClient
 from simulator.node.levers import Levers
-from simulator.node.nodes import UNREACHABLE
+from simulator.node.nodes import TOPOLOGY, UNREACHABLE
 from simulator.node.takeover import StatusReader
 from simulator.objects.clock import EPOCH, Clock
 from simulator.objects.kinds import NAMESPACE, NODE, Kind, UnknownKindError
-from simulator.objects.objects import Object, namespace_of, owners_of, uid_of, version_of
+from simulator.objects.objects import Object, labels_of, namespace_of, owners_of, uid_of, version_of
 from simulator.world import World
 from tapp.kube.tolerations import NO_EXECUTE
 
@@ -68,11 +68,9 @@ def seeded(  # noqa: PLR0913 - a world and what is in it
     world = World(controller, hook, clock=clock, version=version, nodes=0, **options)  # type: ignore[arg-type]
     world.kubelet.levers = levers
     world.kubelet.status_reader = StatusReader(clock.parse_time, patience)
-    node_names = {
-        (obj.get("spec") or {}).get("nodeName") for obj in objects if obj["kind"] == "Pod"
-    }
-    for name in sorted(filter(None, node_names | {SPARE_NODE})):
-        world.nodes.add(name)
+    world.nodes.keeps_zones = True
+    for name, labels in sorted(_nodes(objects).items()):
+        world.nodes.add(name, labels)
     world.kubelet.lost_nodes.update(silent_nodes)
     known = {uid_of(obj) for obj in objects}
     for obj in [*_missing_owners(objects, known), *objects]:
@@ -82,6 +80,20 @@ def seeded(  # noqa: PLR0913 - a world and what is in it
         node = world.cluster.get(NODE, "", name)
         world.cluster.edit(NODE, node, lambda old: {**old, "spec": {"taints": [taint]}})
     return world
+
+
+def _nodes(objects: list[Object]) -> dict[str, dict[str, str]]:
+    """Returns node name -> zone and region, as the labels of the pods on the node show them.
+
+    The spare node is included, without a zone.
+    """
+    found: dict[str, dict[str, str]] = {SPARE_NODE: {}}
+    for obj in objects:
+        if obj["kind"] == "Pod" and (name := (obj.get("spec") or {}).get("nodeName")):
+            labels = labels_of(obj)
+            topology = {key: labels[key] for key in TOPOLOGY if key in labels}
+            found.setdefault(name, {}).update(topology)
+    return found
 
 
 def _newest_version(objects: list[Object]) -> int:

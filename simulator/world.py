@@ -13,7 +13,7 @@ the same world: `World(..., decorators=[manifest])`.
 
 import random
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
@@ -30,7 +30,7 @@ from simulator.metacontroller.hook_calls import HookCall
 from simulator.metacontroller.hook_client import HookClient
 from simulator.metacontroller.metacontroller import Metacontroller
 from simulator.node.kubelet import Kubelet
-from simulator.node.nodes import Nodes
+from simulator.node.nodes import ZONE, Nodes
 from simulator.objects.clock import Clock
 from simulator.objects.kinds import NAMESPACE, Kind, Kinds
 from simulator.objects.objects import (
@@ -64,6 +64,7 @@ class World:
         seed: int = 0,
         version: int = 0,
         nodes: int = 3,
+        zones: Sequence[str] = (),
         policies: Iterable[Policy] = (),
         crds: Iterable[Object] = (),
         kinds: Iterable[Kind] = (),
@@ -81,6 +82,7 @@ class World:
                 continues (`simulator.seed`). New objects then get higher versions, and other uids,
                 container ids and addresses than the existing objects.
             nodes: the number of nodes.
+            zones: the zones of the nodes, in turn; empty if the nodes have no zone.
             policies: admission policies, which change or refuse objects that are written.
             crds: CustomResourceDefinitions, which define custom kinds with their defaults.
             kinds: further custom kinds.
@@ -121,7 +123,8 @@ class World:
         ]
         self.namespace("default")
         for number in range(nodes):
-            self.nodes.add(f"node-{number}")
+            labels = {ZONE: zones[number % len(zones)]} if zones else {}
+            self.nodes.add(f"node-{number}", labels)
 
     @property
     def writes(self) -> list[Write]:

@@ -15,6 +15,7 @@ HARMLESS = {
     "UnusedTemplates",
     "PullersNotRun",
     "MetadataEdited",
+    "DomainLabelMissing",
     "InvalidUpdatePriority",
     "InvalidHoldFor",
 }

@@ -56,8 +56,23 @@ def assumption_sentences(found: Forecast, *tapps: Document) -> Iterator[str]:
         yield "the component resize is assumed to be installed (resources: InPlace)"
     if any(spec.update_strategy.in_place_update_strategy.pre_pull for spec in specs):
         yield "nodes are assumed to have no new image yet, and to mount image volumes (prePull)"
+    for spec in specs:
+        key = spec.update_strategy.domain
+        if key and any(
+            not _has_label(body, key) for tapp in tapps for body in template_bodies(tapp).values()
+        ):
+            yield (
+                f"nodes are assumed to have no label {key}, so each instance is updated alone "
+                "(updateStrategy.domain); a plan with a cluster knows the domains of its pods"
+            )
+            break
     if any(_has_gate(body) for tapp in tapps for body in template_bodies(tapp).values()):
         yield "the component pod-status is assumed to be installed, which opens the readiness gates"
+
+
+def _has_label(body: Document, key: str) -> bool:
+    labels = (body.get("metadata") or {}).get("labels") or {}
+    return isinstance(labels, dict) and bool(labels.get(key))
 
 
 def _has_gate(body: Document) -> bool:

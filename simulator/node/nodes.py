@@ -8,9 +8,13 @@ taints (pkg/controller/tainteviction).
 The kubelet of a lost node does not act, so deleted pods stay Terminating. Only pods with a final
 phase are deleted at once. Sources: Kubernetes v1.37.2, kube-scheduler's binding,
 pkg/controller/nodelifecycle.
+
+A pod that is bound to a node gets the zone and the region of the node as labels, in place of labels
+of the same keys (plugin/pkg/admission/podtopologylabels, and `setPodNodeAndMetadata` in
+pkg/registry/core/pod/storage).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from simulator.api.cluster import Cluster
@@ -26,13 +30,18 @@ from simulator.objects.objects import (
     generation_of,
     is_terminating,
     key_of,
+    labels_of,
     name_of,
     namespace_of,
     uid_of,
+    with_meta,
 )
 from tapp.kube.tolerations import NO_EXECUTE, SILENT, seconds_of
 
 _, UNREACHABLE = SILENT
+ZONE = "topology.kubernetes.io/zone"
+TOPOLOGY = (ZONE, "topology.kubernetes.io/region")
+"""Labels of a node that its pods get."""
 
 
 class Nodes:
@@ -43,12 +52,15 @@ class Nodes:
         self._clock = clock
         self._kubelet = kubelet
         self._next = 0
+        self.keeps_zones = False
+        """True if a pod is bound to a node in the zone of the last pod of its name."""
+        self._zones: dict[tuple[str, str], str] = {}
         self.taints = TaintManager(cluster, clock)
         cluster.subscribe(self._on_event)
 
-    def add(self, name: str) -> None:
-        """Adds a node with this name, which is ready."""
-        labels = {"kubernetes.io/hostname": name}
+    def add(self, name: str, labels: Mapping[str, str] | None = None) -> None:
+        """Adds a node with this name and these labels, which is ready."""
+        labels = {"kubernetes.io/hostname": name, **(labels or {})}
         metadata = {"name": name, "labels": labels}
         node = {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "spec": {}}
         created = self._cluster.create(NODE, node)
@@ -106,6 +118,7 @@ class Nodes:
     def _on_event(self, event: Event) -> None:
         if event.kind is POD and event.new is not None:
             if event.old is None:
+                self._note_zone(event.new)
                 self._schedule(event.new)
         elif event.kind is CLAIM and event.old is None and event.new is not None:
             for pod in self._cluster.list(POD, namespace_of(event.new)):
@@ -151,13 +164,43 @@ class Nodes:
         if not value[0]:
             self._cluster.edit(POD, pod, lambda old: {**old, "status": status})
             return
-        node = ready_nodes[self._next % len(ready_nodes)]
+        nodes = self._preferred(pod, ready_nodes)
+        node = nodes[self._next % len(nodes)]
         self._next += 1
-        self._cluster.edit(
-            POD,
-            pod,
-            lambda old: {**old, "spec": {**old["spec"], "nodeName": node}, "status": status},
+        labels = labels_of(self._cluster.get(NODE, "", node))
+        copied = {key: labels[key] for key in TOPOLOGY if key in labels}
+        self._note_zone(
+            self._cluster.edit(
+                POD,
+                pod,
+                lambda old: {
+                    **(with_meta(old, labels={**labels_of(old), **copied}) if copied else old),
+                    "spec": {**old["spec"], "nodeName": node},
+                    "status": status,
+                },
+            )
         )
+
+    def _note_zone(self, pod: Object) -> None:
+        """Notes the zone of a bound pod for the next pod of its name."""
+        zone = labels_of(pod).get(ZONE)
+        if zone and pod["spec"].get("nodeName"):
+            self._zones[key_of(pod)] = zone
+
+    def _preferred(self, pod: Object, ready_nodes: list[str]) -> list[str]:
+        """Returns the ready nodes in the zone of the last pod of this name.
+
+        If there are none, returns the ready nodes that have a zone, or else all ready nodes.
+        Without `keeps_zones` returns all ready nodes.
+        """
+        if not self.keeps_zones:
+            return ready_nodes
+        zones = {
+            name: labels_of(self._cluster.get(NODE, "", name)).get(ZONE) for name in ready_nodes
+        }
+        wanted = self._zones.get(key_of(pod))
+        same = [name for name in ready_nodes if wanted and zones[name] == wanted]
+        return same or [name for name in ready_nodes if zones[name]] or ready_nodes
 
 
 class TaintManager:

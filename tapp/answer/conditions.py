@@ -165,6 +165,8 @@ def _clause(plan: Plan, reason: Reason, ids: list[int], unavailable: Mapping[int
         text += f" ({pulled_where(plan.findings.pulls.running)})"
     if reason is Reason.WAITING_FOR_BUDGET:
         text += _arithmetic(plan)
+    if reason is Reason.WAITING_FOR_DOMAIN:
+        text += f", until {plan.findings.domains.awaited}"
     return text + _waits(plan, [unavailable[id] for id in ids if id in unavailable])
 
 
@@ -210,6 +212,7 @@ _PHRASES = {
     Reason.PULLING: "pulling images before the update of {0}",
     Reason.DELETING: "deleting the pod{3} of {0}",
     Reason.WAITING_FOR_BUDGET: "{0} wait{1} for the budget",
+    Reason.WAITING_FOR_DOMAIN: "{0} wait{1} for another failure domain",
     Reason.WAITING_FOR_INSTANCES: "{0} {2} not yet available",
     Reason.HELD: "{0} {2} on hold",
     Reason.WAITING_FOR_ORDER: "{0} wait{1} for another instance, which comes first "

@@ -220,16 +220,17 @@ def _taken(plan: Plan) -> Iterator[_News]:
 
 
 def _waiting(plan: Plan) -> Iterator[_News]:
-    """Yields updates that begin to wait for the budget (`maxUnavailable`), or that are paused.
+    """Yields updates that begin to wait for the budget (`maxUnavailable`) or for another failure
+    domain, or that are paused.
 
-    During a rollout, some update always waits for the budget, so only the first wait is reported.
+    During a rollout, some update always waits, so only the first wait is reported.
     """
     tapp = plan.world.tapp
     before = [c.reason for c in tapp.status.conditions if c.type == Type.PROGRESSING]
     quiet = before in ([], [Reason.COMPLETE], [Reason.STUCK])
     if tapp.status.observed_generation == _generation(plan) and not quiet:
         return
-    for reasons in (BUDGET_REASONS, (Reason.PAUSED,)):
+    for reasons in (BUDGET_REASONS, (Reason.WAITING_FOR_DOMAIN,), (Reason.PAUSED,)):
         cases = [case for case in plan.notable if case.decision.reason in reasons]
         if cases:
             note = f"{_ids(cases)}: {cases[0].decision.message}"

@@ -193,6 +193,16 @@ def _invalid_update_priority(plan: Plan) -> Finding | None:
     return refused(Type.INVALID_UPDATE_PRIORITY, Reason.NOT_A_PRIORITY, message)
 
 
+def _domain_label_missing(plan: Plan) -> Finding | None:
+    """Returns the condition about pods without the label of their failure domain, or None."""
+    ids, key = plan.findings.domains.unlabeled, plan.world.tapp.spec.update_strategy.domain
+    message = ids and (
+        f"spec.updateStrategy.domain: pods have no label {quoted(key)} ({instance_list(ids)}), so "
+        "each of these instances is updated alone, after all domains"
+    )
+    return refused(Type.DOMAIN_LABEL_MISSING, Reason.NOT_LABELED, message or "")
+
+
 def _invalid_hold_for(plan: Plan) -> Finding | None:
     """Returns the condition about holds that are limited to an unknown action, or None.
 
@@ -228,5 +238,6 @@ def _quoted(texts: Iterable[tuple[str, int]]) -> str:
 
 CHECKS: Final[tuple[Callable[[Plan], Finding | None], ...]] = (
     _invalid_partition, _unknown_instances, _unknown_statuses, _unused_instances, _unused_values,
-    _rolling_template_unused, _unused_templates, _invalid_update_priority, _invalid_hold_for,
+    _rolling_template_unused, _unused_templates, _domain_label_missing, _invalid_update_priority,
+    _invalid_hold_for,
 )  # fmt: skip

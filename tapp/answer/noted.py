@@ -88,12 +88,13 @@ def _waits(case: Case) -> bool:
 
     The verdict has to wait if:
 
-    - the instance waits for the budget or for the end of a hold, or
+    - the instance waits for the budget, for another failure domain or for the end of a hold, or
     - the service first writes a label or annotation to its pod (`case.step`).
     """
     delay = case.delay
     return case.step is not None or (
-        delay is not None and delay.reason in (*BUDGET_REASONS, Reason.HELD)
+        delay is not None
+        and delay.reason in (*BUDGET_REASONS, Reason.WAITING_FOR_DOMAIN, Reason.HELD)
     )
 
 

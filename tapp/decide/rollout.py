@@ -33,7 +33,11 @@ FULL = 100
 
 BUDGET_REASONS = (Reason.WAITING_FOR_BUDGET, Reason.SPEC_JUST_CHANGED)
 """Reasons of updates that wait for the budget and will run later without help from users."""
-DELAYED = (*BUDGET_REASONS, Reason.DRAINING)  # Reasons of all updates that will run later
+DELAYED = (
+    *BUDGET_REASONS,
+    Reason.WAITING_FOR_DOMAIN,
+    Reason.DRAINING,
+)  # Reasons of all updates that will run later
 
 
 def portion(value: int | str, of: int, least: int) -> int:
@@ -124,6 +128,13 @@ class Budgets:
         `rolling_name` is the name of the rolling template (`spec.updateStrategy.template`).
         """
         return self.rolling if instance.template_name == rolling_name else self.force
+
+    def is_rolling(self, instance: Instance, rolling_name: str) -> bool:
+        """Returns True if the budget of the rolling group applies to an instance.
+
+        `rolling_name` is the name of the rolling template (`spec.updateStrategy.template`).
+        """
+        return self.limit_of(instance, rolling_name) is self.rolling
 
 
 def budgets_of(spec: TAppSpec, instances: Sequence[Instance]) -> Budgets:

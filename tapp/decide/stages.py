@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from tapp.decide.answer_size import AnswerSpace
 from tapp.decide.cases import Case, delayed, with_steps
 from tapp.decide.deadline import NO_ROLLOUT, Rollout
+from tapp.decide.domains import Domains, wait_for_domains
 from tapp.decide.markers import Markers, plan_markers
 from tapp.decide.missing import MissingObjects
 from tapp.decide.ordered_ready import one_after_another
@@ -60,6 +61,7 @@ class Findings:
     """
 
     holds: PodHolds = field(default_factory=PodHolds)
+    domains: Domains = field(default_factory=Domains)
     pulls: Pulls = field(default_factory=Pulls)
     ordered: frozenset[int] = frozenset()  # instances that wait for other instances to come first
     markers: Markers = field(default_factory=Markers)
@@ -92,6 +94,16 @@ def _keep_pods_on_hold(situation: Situation, cases: list[Case], findings: Findin
     return delayed(cases, findings.holds.delays)
 
 
+def _update_one_domain(situation: Situation, cases: list[Case], findings: Findings) -> list[Case]:
+    """Delays updates until the failure domain of their instances is next (`domain`).
+
+    Stores the instances without a domain in `findings`.
+    """
+    spec, budgets = situation.world.tapp.spec, situation.budgets
+    findings.domains = wait_for_domains(spec, cases, situation.serving, budgets)
+    return delayed(cases, findings.domains.delays)
+
+
 def _pull_images_first(situation: Situation, cases: list[Case], findings: Findings) -> list[Case]:
     """Delays updates until their nodes have pulled the new images (`prePull`).
 
@@ -101,9 +113,14 @@ def _pull_images_first(situation: Situation, cases: list[Case], findings: Findin
     return delayed(cases, findings.pulls.delays)
 
 
-def _spend_the_budget(situation: Situation, cases: list[Case], _: Findings) -> list[Case]:
+def _spend_the_budget(situation: Situation, cases: list[Case], findings: Findings) -> list[Case]:
     """Delays updates that have no place in the budget (`maxUnavailable`)."""
-    pending = [case for case in cases if case.is_pending]
+    # An update that waits for another failure domain takes no place in the budget.
+    pending = [
+        case
+        for case in cases
+        if case.is_pending and case.instance.id not in findings.domains.delays
+    ]
     if not pending:
         return cases
     rolling = situation.world.tapp.spec.rolling_name
@@ -138,6 +155,9 @@ def _write_markers(situation: Situation, cases: list[Case], findings: Findings) 
 STAGES: tuple[Stage, ...] = (
     # First: a pod on hold takes no place in the budget, and no image is pulled for it.
     _keep_pods_on_hold,
+    # After the holds, which pass an instance over. Before the pulls and the budget: an update of a
+    # later domain pulls no image and takes no place.
+    _update_one_domain,
     # Before the budget, which looks at the verdicts: an update that waits for its image keeps its
     # place in the budget. Otherwise two syncs with a stale observation would update two instances.
     _pull_images_first,

@@ -198,8 +198,8 @@ def _progress(case: Case, *, available: bool) -> Reason:
         return Reason.DELETING
     if reason in BUDGET_REASONS:
         return Reason.WAITING_FOR_BUDGET
-    if reason is Reason.HELD:
-        return Reason.HELD
+    if reason in {Reason.HELD, Reason.WAITING_FOR_DOMAIN}:
+        return reason
     # Also if its update is paused or refused: the pod may become available by itself.
     if instance.should_run and not available and action is not Action.ABSENT:
         updating = instance.status is InstanceStatus.UPDATING

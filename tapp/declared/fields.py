@@ -11,7 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 from pydantic.alias_generators import to_camel
 
 from tapp.declared import rules
-from tapp.kube.names import MAX_NAME
+from tapp.kube.names import DNS_LABEL, LABEL_LENGTH, MAX_NAME
 from tapp.words.vocabulary import MAX_REPLICAS
 
 # Most characters of a value in `spec.values` or `spec.defaultValues`.
@@ -51,6 +51,11 @@ Entries = Annotated[dict[str, T], BeforeValidator(_without_nulls)]
 Keywords = dict[str, Any]
 
 NAME: Final[Keywords] = {"maxLength": MAX_NAME}
+# The prefix of a key may have `MAX_NAME` characters, and the name behind it `LABEL_LENGTH`.
+LABEL_KEY: Final[Keywords] = {
+    "maxLength": MAX_NAME + 1 + LABEL_LENGTH,
+    "pattern": f"^({DNS_LABEL}(\\.{DNS_LABEL})*/)?[A-Za-z0-9]([-._A-Za-z0-9]{{0,61}}[A-Za-z0-9])?$",
+}
 # For a map that may be null or have null entries, because server-side apply leaves a null when a
 # user removes the last entry. `maxProperties` bounds the map, because the API server accepts a CEL
 # rule only if its worst case is bounded.

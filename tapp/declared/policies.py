@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from tapp.declared.fields import BUDGET, NAME, PORTION, Value, Whole
+from tapp.declared.fields import BUDGET, LABEL_KEY, NAME, PORTION, Value, Whole
 
 Retention = Literal["Retain", "Delete"]
 
@@ -65,6 +65,11 @@ class UpdateStrategy(Value):
     percentage of these instances, rounded up. Below 100%, at least one of several is updated. The
     last instances in the order are kept. A kept instance that loses its pod gets a new pod of the
     same revision. Unset: 0."""
+    domain: str = Field(default="", json_schema_extra=LABEL_KEY)
+    """Key of a label of pods whose value names the failure domain, such as
+    topology.kubernetes.io/zone. The rolling template is updated in one domain at a time: an update
+    begins if all instances of the domains before are updated and available, and those of the
+    domains behind are available. Unset: all domains are updated at the same time."""
     force_update: ForceUpdate = ForceUpdate()
     """Updates of instances that do not run the rolling template. Unset: maxUnavailable 100%."""
     in_place_update_strategy: InPlaceUpdateStrategy = InPlaceUpdateStrategy()

@@ -210,6 +210,7 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     manifest: Manifest = NO_MANIFEST
     # Name of the node that the pod is bound to; empty while the pod is not scheduled.
     node: str = ""
+    labels: bytes = b"{}"  # `metadata.labels` as JSON.
     terminating: bool = False  # True if the pod is being deleted.
     acknowledged: bool = False  # True if a kubelet has written into the pod's status.
     # `metadata.deletionTimestamp`: when the grace period ends, RFC 3339. Empty if the pod is not

@@ -97,6 +97,7 @@ def read(pod: PodObject, manifest: Manifest, unreadable: str = "") -> Pod:
         # manifests of all others would fill the cache.
         manifest=NO_MANIFEST if unreadable or spec.is_ours else manifest,
         node=text_of(manifest.spec.get("nodeName")),
+        labels=bytes(meta.labels),
         terminating=meta.deletion_timestamp is not None,
         gone_by=meta.deletion_timestamp or "",
         ending_since=UNKNOWN if meta.deletion_timestamp is None else _ending_since(meta),

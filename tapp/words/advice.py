@@ -45,6 +45,13 @@ _OF_PROGRESS: Final = (
         "{budget}.",
     ),
     Advice(
+        Reason.WAITING_FOR_DOMAIN, (Type.PROGRESSING,),
+        "instances wait for instances of another [failure domain](failure-domains.md); the message "
+        "names them and their domain",
+        f"Wait until these instances are updated and available, or repair them. {_WHY} To update "
+        "all domains at the same time, remove `spec.updateStrategy.domain`.",
+    ),
+    Advice(
         Reason.WAITING_FOR_ORDER, (Type.PROGRESSING,),
         "instances wait for an instance that [comes first](order.md#one-after-another), such as "
         "one with a lower number under `podManagementPolicy: OrderedReady`",
@@ -353,6 +360,14 @@ _REFUSED: Final = (
         "Correct the annotation.",
     ),
     Advice(
+        Reason.NOT_LABELED, (Type.DOMAIN_LABEL_MISSING,),
+        "pods lack the label that [`updateStrategy.domain`](failure-domains.md) names. Each of "
+        "their instances is updated alone, after all domains. The TApp is not Degraded",
+        "Correct the key of the label in `updateStrategy.domain`. Pods get the labels of zone and "
+        "region from Kubernetes 1.35 on, when they are bound to a node. A pod that is older than "
+        "that gets them when it is replaced: {restart}.",
+    ),
+    Advice(
         Reason.NOT_A_PRIORITY, (Type.INVALID_UPDATE_PRIORITY,),
         "an annotation `apps.tkestack.io/update-priority` is not an integer of at most 9 digits. "
         "It is ignored",
@@ -385,7 +400,8 @@ ADVICE: Final = (*_OF_PROGRESS, *_REFUSED, *_OF_DECISIONS)
 """The advice of every reason, in the order of the documentation."""
 ROLLOUT: Final = (
     Reason.PAUSED, Reason.REACHED, Reason.HELD, Reason.WAITING_FOR_BUDGET,
-    Reason.WAITING_FOR_ORDER, Reason.BROKEN, Reason.PROGRESS_DEADLINE_EXCEEDED,
+    Reason.WAITING_FOR_DOMAIN, Reason.WAITING_FOR_ORDER, Reason.BROKEN,
+    Reason.PROGRESS_DEADLINE_EXCEEDED,
 )  # fmt: skip
 """The usual reasons why a rollout does not continue."""
 

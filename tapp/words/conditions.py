@@ -45,6 +45,7 @@ class Type(StrEnum):
     POD_STATUS_NOT_WRITTEN = "PodStatusNotWritten"
     MOST_NODES_SILENT = "MostNodesSilent"
     INVALID_LOST_NODE_SECONDS = "InvalidLostNodeSeconds"
+    DOMAIN_LABEL_MISSING = "DomainLabelMissing"
     INVALID_UPDATE_PRIORITY = "InvalidUpdatePriority"
     INVALID_HOLD_FOR = "InvalidHoldFor"
     # The library kstatus reads these conditions. The status of a TApp has at most one of them, and
@@ -67,6 +68,7 @@ HARMLESS: Final = frozenset(
         Type.UNUSED_TEMPLATES,
         Type.PULLERS_NOT_RUN,
         Type.METADATA_EDITED,
+        Type.DOMAIN_LABEL_MISSING,
         Type.INVALID_UPDATE_PRIORITY,
         Type.INVALID_HOLD_FOR,
     }

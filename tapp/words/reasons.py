@@ -107,6 +107,11 @@ class Reason(StrEnum):
     RESIZE_DEFERRED = "ResizeDeferred", _WAITING, "its node has no room for the resize now"
     PULL_FAILED = "PullFailed", _BLOCKED, "its new images cannot be pulled; nothing is stopped"
     WAITING_FOR_BUDGET = "WaitingForBudget", _WAITING, "too many others are unavailable"
+    WAITING_FOR_DOMAIN = (
+        "WaitingForDomain",
+        _WAITING,
+        "instances of another failure domain have to be updated and available first",
+    )
     WAITING_FOR_ORDER = "WaitingForOrder", _WAITING, "another instance comes first in the order"
     PAUSED = "Paused", _WAITING, "`spec.updateStrategy.paused` is set"
     HELD = "Held", _ON_HOLD, "its pod is on hold, by an annotation"
@@ -169,6 +174,7 @@ class Reason(StrEnum):
     UNUSED = "Unused", _DONE, "nothing uses a template"
     NOT_SERVED = "NotServed", _BLOCKED, "the status of the pods is not written"
     GUARDED = "Guarded", _WAITING, "most nodes are silent, so none counts as lost"
+    NOT_LABELED = "NotLabeled", _DONE, "pods lack the label of their failure domain"
     NOT_A_HOLD = "NotAHold", _DONE, "a hold is limited to an unknown action"
     NOT_A_PRIORITY = "NotAPriority", _DONE, "an update's priority is no integer"
     NOT_SECONDS = "NotSeconds", _BLOCKED, "the TApp's own limit is no number"

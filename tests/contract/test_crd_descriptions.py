@@ -40,6 +40,7 @@ def unset(value: Any) -> str:
 
 OWN_WORDS = {
     "template": "Unset: the default template.",
+    "domain": "Unset: all domains are updated at the same time.",
     "defaultTemplateName": f"Unset: '{vocabulary.DEFAULT_TEMPLATE}'.",
     "DefaultTemplateName": f"Unset: '{vocabulary.DEFAULT_TEMPLATE}'.",
     "serviceName": "Unset: pods get no DNS name.",

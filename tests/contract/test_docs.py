@@ -233,8 +233,8 @@ def test_documented_log_line_has_the_fields_of_a_real_one(monkeypatch: pytest.Mo
 # --- conditions and reasons -----------------------------------------------------------------------
 
 BOTH = {
-    "WaitingForBudget", "WaitingForOrder", "Paused", "Held", "Blocked", "PullFailed",
-    "PullingImages", "ResizeDeferred",
+    "WaitingForBudget", "WaitingForDomain", "WaitingForOrder", "Paused", "Held", "Blocked",
+    "PullFailed", "PullingImages", "ResizeDeferred",
 }  # fmt: skip
 CONDITIONS = {*Reason} - {*OF_DECISIONS} | BOTH
 """The reasons of conditions; those in `BOTH` are also reasons of decisions."""

@@ -79,6 +79,7 @@ REFUSED = {
         "$.spec.template.spec",
     ),
     "a text for a number": ({"replicas": "3"}, "$.spec.replicas"),
+    "no label key": ({"updateStrategy": {"domain": "my zone"}}, "$.spec.updateStrategy.domain"),
     "an unknown order": ({"updateStrategy": {"order": "Up"}}, "$.spec.updateStrategy.order"),
 }
 

@@ -5,7 +5,7 @@ the real application, called in this process at simulated time. Facts about the 
 what was written) come from the cluster, not from the hook.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -123,6 +123,7 @@ class Life:
         check_every: int | None = None,
         seed: int = 0,
         nodes: int = 3,
+        zones: Sequence[str] = (),
         decorated: bool = True,
         exposing: bool = False,
         **settings: Any,
@@ -134,6 +135,7 @@ class Life:
             check_every: each n-th sync is checked; None for `CHECK_EVERY`.
             seed: determines all random choices of the cluster.
             nodes: the number of nodes.
+            zones: the zones of the nodes, in turn; empty if the nodes have no zone.
             decorated: True if the shipped DecoratorController is installed, which writes pod
                 statuses.
             exposing: True if the components services and disruption-budgets are installed.
@@ -157,6 +159,7 @@ class Life:
             FaultyHook(hook),
             seed=seed,
             nodes=nodes,
+            zones=zones,
             policies=policies,
             crds=[manifest("crds/tapp.yaml")],
             decorators=[manifest(DECORATOR)] if decorated else (),

@@ -6,6 +6,7 @@ import sys
 from datetime import datetime
 
 from simulator.api.store import Event
+from simulator.node.nodes import ZONE
 from simulator.objects.clock import EPOCH
 from tests.builders import storage_class
 from tests.scenarios.example_steps import EVERY_STEP, STEPS, step_name
@@ -60,6 +61,44 @@ def test_disruption_budget() -> None:
     assert life.status["readyReplicas"] == 5
     life.delete()
     assert life.world.list("PodDisruptionBudget") == []
+
+
+def test_failure_domains() -> None:
+    """The pods of one zone are replaced at once, and a zone waits until the one before is
+    available.
+    """
+    life = Life(zones=["a", "b", "c"])
+    life.world.nodes.keeps_zones = True
+    life.apply(*example("failure-domains"))
+    before = {id: pod["metadata"]["labels"][ZONE] for id, pod in life.pods.items()}
+    assert sorted(before.values()) == list("aabbcc")
+    life.writes()
+    deleted: list[str] = []
+
+    def note(event: Event) -> None:
+        if event.kind.name == "Pod" and event.new is None and event.old is not None:
+            deleted.append(event.old["metadata"]["labels"][ZONE])
+            ready = {
+                pod["metadata"]["labels"].get(ZONE) for pod in life.pods.values() if serves(pod)
+            }
+            assert {"a", "b", "c"} - {deleted[-1]} <= ready
+
+    life.world.watch(note)
+    (container,) = life.tapp["spec"]["template"]["spec"]["containers"]
+    spec = {
+        **life.tapp["spec"]["template"]["spec"],
+        "containers": [{**container, "command": ["x"]}],
+    }
+    life.patch(template={**life.tapp["spec"]["template"], "spec": spec})
+    assert life.complete
+    assert deleted == list("aabbcc")
+    assert {id: pod["metadata"]["labels"][ZONE] for id, pod in life.pods.items()} == before
+
+
+def serves(pod: Document) -> bool:
+    """Returns True if a pod is Ready and is not being deleted."""
+    found = {item["type"]: item["status"] for item in pod["status"].get("conditions", [])}
+    return found.get("Ready") == "True" and "deletionTimestamp" not in pod["metadata"]
 
 
 def test_same_template() -> None:
