@@ -102,6 +102,8 @@ class Watched:
                 self.forbidden = True
                 return
             self.error = str(error)
+        except Exception as error:  # noqa: BLE001 - callers would wait forever
+            self.error = f"internal error of kubectl-tapp: {error!r}"
         self.ended = True
         self._changed()
 

@@ -47,6 +47,7 @@ _RESTART_PAUSE, _EVENTS_INTERVAL = 1.0, 10.0
 _IDLE_VISIBLE, _IDLE_HIDDEN = 10.0, 150.0
 """Seconds that a follower runs after the last request of a visible page and of a hidden page.
 Browsers let a hidden page run only once a minute."""
+_LATE = 10.0  # Seconds without an answer of kubectl after which a page is told so
 _MAX_TIMELINE, _MAX_CHANGES = 200, 100
 """Entries of a timeline, and changes that a follower keeps for its pages."""
 _KEYED = ("tiles", "rows", "log")  # Parts of a model whose items change one by one
@@ -70,6 +71,8 @@ class Follower(ABC):
         self._read_until = time.monotonic() + _IDLE_VISIBLE
         self._changed, self._stopped = threading.Event(), threading.Event()
         self._watched: list[Watched] = []
+        # When the thread began to read the cluster; None while it waits for the next change.
+        self._busy_since: float | None = None
         threading.Thread(target=self._run, daemon=True).start()
 
     @property
@@ -115,7 +118,8 @@ class Follower(ABC):
 
         If `version` is empty, too old, or of another follower, the only change is the complete
         model. `hidden` is True if nobody sees the tab of the page. Browsers then let the page poll
-        less often, so the follower waits longer for its next request.
+        less often, so the follower waits longer for its next request. `late` in the result says
+        that kubectl is slow, so that the model is old; it is empty otherwise.
         """
         with self._lock:
             until = time.monotonic() + (_IDLE_HIDDEN if hidden else _IDLE_VISIBLE)
@@ -126,14 +130,27 @@ class Follower(ABC):
                 changes = [{**self.model, "whole": True}]
             else:
                 changes = [*self._changes][len(self._changes) - behind :]
-            return {"version": f"{self._own}.{self._number}", "changes": changes}
+            version = f"{self._own}.{self._number}"
+            return {"version": version, "changes": changes, "late": self._late()}
+
+    def _late(self) -> str:
+        """Returns a sentence if kubectl has not answered the thread for long, otherwise ""."""
+        begun = self._busy_since
+        passed = 0.0 if begun is None else time.monotonic() - begun
+        if passed < _LATE:
+            return ""
+        return f"kubectl has not answered for {passed // _LATE * _LATE:.0f} seconds"
 
     def _run(self) -> None:
         while self.is_read:
+            self._busy_since = time.monotonic()
             try:
                 self._watch_and_look()
             except CommandError as error:
                 self.publish(lost=str(error))
+            except Exception as error:  # noqa: BLE001 - pages would wait forever
+                self.publish(lost=f"internal error of kubectl-tapp: {error!r}")
+            self._busy_since = None
             for each in self._watched:
                 each.stop()
             self._stopped.wait(_RESTART_PAUSE)
@@ -159,8 +176,9 @@ class Follower(ABC):
         """
         while self.is_read and not any(each.ended for each in self._watched):
             self._changed.clear()
-            begun = time.monotonic()
+            begun = self._busy_since = time.monotonic()
             look()
+            self._busy_since = None
             if any(each.ended for each in self._watched):
                 break  # `look` ends a watch, for example if the TApp is gone
             self._stopped.wait(max(_MIN_PAUSE, _PAUSE_FACTOR * (time.monotonic() - begun)))

@@ -10,7 +10,8 @@ import re
 import secrets
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from kubectl_tapp.live.following import Follower, Followers
 from kubectl_tapp.show.page_style import PICTURES
 from kubectl_tapp.web.changes import Changes
 from kubectl_tapp.web.peer import may_be_same_user
+from kubectl_tapp.web.work import Work
 
 HOST = "127.0.0.1"
 POLICY = (
@@ -63,6 +65,8 @@ class AccessGuard:
         self._secret, self._cookie, self._key = (secrets.token_urlsafe(32) for _ in range(3))
         self._port, self._name = port, f"tapp-{port}"
         self._one_use_secret, self._one_use_until, self._lock = "", 0.0, threading.Lock()
+        # Set when a browser has opened the page; the end of the server sets it, too.
+        self.opened = threading.Event()
 
     @property
     def address(self) -> str:
@@ -105,6 +109,7 @@ class AccessGuard:
         if (request.method, request.path) != ("GET", "/"):
             return False
         if _equal(key, self._secret):
+            self.opened.set()
             return True
         # Checked first: another user, who can read the browser's command line, must not be able to
         # use up the address.
@@ -115,6 +120,7 @@ class AccessGuard:
             fits = _equal(once, self._one_use_secret) and time.monotonic() <= self._one_use_until
             if fits:
                 self._one_use_secret = ""
+                self.opened.set()
         return fits
 
     def _refusal_reason(self) -> str:
@@ -164,7 +170,8 @@ def create_app(
     """
     app = Flask(__name__, static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = _MAX_BODY
-    live = app.extensions["live"] = Followers(session)
+    live, work = Followers(session), Work()
+    app.extensions["live"] = live
     changes = Changes(
         session, lambda space, name, text: live.one_tapp(space, name).add_to_timeline(text)
     )
@@ -185,9 +192,14 @@ def create_app(
         "/api/settings": lambda: {"readOnly": read_only},
         "/api/tapps": lambda: _changes_since(live.all_tapps()),
         "/api/tapp": lambda: _changes_since(live.one_tapp(*_namespace_and_name(request.args))),
-        "/api/why": lambda: live.one_tapp(*_namespace_and_name(request.args)).why(
-            int(request.args.get("id", -1))
+        "/api/why": lambda: _when_ready(
+            work,
+            partial(
+                live.one_tapp(*_namespace_and_name(request.args)).why,
+                int(request.args.get("id", -1)),
+            ),
         ),
+        "/api/result": lambda: work.result(request.args.get("key", "")),
     }
     for path, function in doors.items():
         app.add_url_rule(path, path, function, methods=["GET"])
@@ -201,10 +213,9 @@ def create_app(
         if not isinstance(asked, dict):
             raise CommandError("the body of a change must be a JSON object")
         if request.path == "/api/do":
-            return changes.do(str(asked.get("key")))
-        return changes.plan(
-            *_namespace_and_name(asked), str(asked.get("change")), asked.get("values")
-        )
+            return _when_ready(work, partial(changes.do, str(asked.get("key"))))
+        words = *_namespace_and_name(asked), str(asked.get("change"))
+        return _when_ready(work, partial(changes.plan, *words, asked.get("values")))
 
     for path in ("/api/plan", "/api/do"):
         app.add_url_rule(path, path, changing, methods=["POST"])
@@ -222,6 +233,15 @@ def _namespace_and_name(asked: Mapping[str, Any]) -> tuple[str, str]:
         if not _NAME.fullmatch(each):
             raise CommandError(f"{each!r} is not a valid name of a TApp or a namespace")
     return namespace, name
+
+
+def _when_ready(work: Work, function: Callable[[], Any]) -> Any:
+    """Returns the result of a function that calls kubectl, or the key to ask for the result later.
+
+    A client that does not ask for an asynchronous response (RFC 7240) waits for the result.
+    """
+    prefers = request.headers.get("Prefer", "").lower()
+    return work.answer(function) if "respond-async" in prefers else function()
 
 
 def _changes_since(followed: Follower) -> Response:

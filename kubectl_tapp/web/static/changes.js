@@ -2,7 +2,7 @@
 import {STILL_WAITING_SECONDS, ask} from "/connection.js";
 import {ranges} from "/one.js";
 import {sections} from "/plan.js";
-import {make, show} from "/show.js";
+import {make, setText, show} from "/show.js";
 
 const $ = (id) => document.getElementById(id);
 
@@ -139,7 +139,7 @@ export function openChange(one, name, given) {
     else known.value = value;
     known.dispatchEvent(new Event("change")); // The inputs of the images follow the template.
   }
-  const close = () => dialog.close();
+  const left = new AbortController(), close = () => dialog.close();
   const said = make("p", {className: "error", role: "alert"});
   form.append(said, make("div", {className: "buttons"}, make("button", {type: "submit", className: "go"}, "Show the plan"),
     make("button", {type: "button", onclick: close}, "Cancel")));
@@ -151,12 +151,12 @@ export function openChange(one, name, given) {
     known.replaceAll(`--${field.replaceAll("_", "-")}`, `"${label.split(/ \(|;|,/)[0]}"`), text);
 
   // Sends the request, and shows in `result` that it is waiting until the response arrives.
-  async function asked(path, body, result) {
+  async function asked(path, body, result, signal) {
     const wait = (text) => Object.assign(result, {textContent: text, className: "waits"});
     wait("Waiting for the answer.");
     const late = setTimeout(() => wait(`kubectl tapp web has not answered for ${STILL_WAITING_SECONDS} seconds. Still waiting.`), STILL_WAITING_SECONDS * 1000);
     try {
-      const found = await ask(path, {body});
+      const found = await ask(path, {body, signal});
       wait("");
       return found;
     } catch (error) {
@@ -169,11 +169,15 @@ export function openChange(one, name, given) {
   }
 
   async function plan(result) {
+    if (form.classList.contains("busy")) return;
     form.classList.add("busy");
     try {
       const {namespace} = one;
-      planned(await asked("/api/plan", {namespace, name: one.name, change: name, values: read(form, fields)}, result));
+      const found = await asked("/api/plan", {namespace, name: one.name, change: name, values: read(form, fields)}, result, left.signal);
+      if (!left.signal.aborted) planned(found);
     } catch (error) {
+      // Another dialog may be open now.
+      if (left.signal.aborted) return;
       const text = error.timedOut ? `${error.message}. Nothing was written.` : error.message;
       Object.assign(said, {textContent: text, className: "error"});
       shape();
@@ -198,10 +202,14 @@ export function openChange(one, name, given) {
     try {
       const found = await asked("/api/do", {key}, result);
       const last = found.text.trimEnd().split("\n").at(-1);
-      $("chosen").textContent = found.going ? `${title}: in progress; the timeline will show the result` : last;
-      close();
+      setText($("chosen"), found.going ? `${title}: in progress; the timeline will show the result` : last);
+      if (!left.signal.aborted) close();
     } catch (error) {
       if (error.timedOut) result.textContent += ". The change may still have been made: see the timeline.";
+      if (left.signal.aborted) { // The dialog is closed.
+        setText($("chosen"), `${title}: ${result.textContent}`);
+        return;
+      }
       const again = make("button", {type: "button", className: "go", onclick: () => plan(result)}, "Plan again"), held = go === document.activeElement;
       go.replaceWith(again);
       if (held) again.focus();
@@ -209,7 +217,10 @@ export function openChange(one, name, given) {
   }
 
   form.onsubmit = (event) => { event.preventDefault(); plan(said); };
-  dialog.onclose = () => (opener?.isConnected ? opener : $("name")).focus();
+  dialog.onclose = () => {
+    left.abort();
+    (opener?.isConnected ? opener : $("name")).focus();
+  };
   dialog.replaceChildren();
   shape();
   dialog.showModal();

@@ -1,11 +1,12 @@
 // The view of one TApp: a grid or a table of its instances, notices, the budget, explanations, and a timeline.
-import {ask} from "/connection.js";
+import {ask, pauseFor} from "/connection.js";
 import {SIGNS, when} from "/page.js";
 import {changeButton, toolbar} from "/changes.js";
-import {make, show} from "/show.js";
+import {make, setText, show} from "/show.js";
 
 const $ = (id) => document.getElementById(id);
 const MANY = 60;
+const SLOW_EXPLANATION = 1000, RETRY_PAUSE = 2000; // Milliseconds until the panel says that it waits, and until a retry
 
 export function ranges(ids) {
   const runs = [];
@@ -31,10 +32,10 @@ function rowsOf(caption, heads, rows) {
 export class TAppView {
   constructor(namespace, name, settings, signal) {
     Object.assign(this, {namespace, name, settings, signal, model: {}, asked: null, selected: new Set()});
-    Object.assign(this, {tiles: new Map(), letters: new Map(), entries: new Map()});
+    Object.assign(this, {tiles: new Map(), letters: new Map(), entries: new Map(), announced: new Set()});
     for (const id of ["grid", "log", "runs", "budget", "moving", "bar", "history", "table"]) $(id).replaceChildren();
     $("why").hidden = $("stuck").hidden = $("next").hidden = true;
-    $("chosen").textContent = $("headline").textContent = "";
+    for (const id of ["chosen", "headline", "alarm", "news"]) setText($(id), "");
     $("name").textContent = `${namespace}/${name}`;
     $("legend").replaceChildren(...Object.entries(SIGNS).slice(0, 7).map(([kind, [sign, text]]) =>
       make("span", {}, make("b", {className: `sign ${kind}`}, sign), ` ${text}  `)));
@@ -46,7 +47,7 @@ export class TAppView {
     const begun = performance.now();
     this.model = model;
     $("message").hidden = !model.gone;
-    $("message").textContent = model.gone ?? "";
+    setText($("message"), model.gone ?? "");
     if (!model.tiles) return;
     const ids = change.whole ? [...new Set([...Object.keys(model.tiles), ...[...this.tiles.keys()].map(String)])]
       : Object.keys(change.tiles ?? {});
@@ -115,12 +116,24 @@ export class TAppView {
 
   head(head) {
     show($("headline"), [head.headline, make("span", {className: "progress"}, head.stuck ? "" : head.line)]);
-    const lines = [...(head.paused ? ["Updates are paused."] : []), ...(head.going ? [head.going] : []), ...head.notes];
-    const known = head.stuck ? [`The rollout is stuck: ${head.stuck}.`, ...head.words] : [];
+    const urgent = [...(head.paused ? ["Updates are paused."] : []), ...(head.going ? [head.going] : [])];
+    const known = head.stuck ? [`The rollout is stuck: ${head.stuck}.`, ...head.words] : [], lines = [...urgent, ...head.notes];
+    this.announce("alarm", [...known.slice(0, 1), ...urgent]);
     $("stuck").hidden = !(known.length || lines.length);
     $("stuck").className = head.stuck ? "stuck" : "stuck waits";
     show($("stuck"), [...known, ...lines].map((each) => make("p", {}, each)));
     this.next(head.next ?? {texts: [], buttons: []});
+  }
+
+  // Lets screen readers read the texts that they have not read before. A rollout that is stuck alternates between a few
+  // texts, because the kubelet tries again and again.
+  announce(region, texts) {
+    const unread = texts.filter((each) => !this.announced.has(`${region} ${each}`));
+    for (const each of unread) this.announced.add(`${region} ${each}`);
+    if (unread.length) setText($(region), unread.join(" "));
+    if (texts.length) return;
+    for (const each of this.announced) if (each.startsWith(`${region} `)) this.announced.delete(each);
+    setText($(region), "");
   }
 
   // Shows what the user can do next. The buttons open the dialogs of changes, with values filled in.
@@ -203,41 +216,79 @@ export class TAppView {
     if (has) this.focus(Number(has.dataset.id ?? has.dataset.key));
   }
 
+  // Shows why an instance stands as it does, and keeps the panel up to date. There is one request at a time: changes that
+  // arrive while kubectl answers lead to one more request afterwards.
   async why(id) {
     const opened = this.asked !== id;
+    if (opened) this.leaveWhy();
     this.asked = id;
-    const query = new URLSearchParams({namespace: this.namespace, name: this.name, id});
-    let found;
-    try {
-      found = await ask(`/api/why?${query}`);
-    } catch (error) {
-      found = {message: error.message, containers: [], events: []};
+    if (this.explaining) {
+      this.again = true;
+      return;
     }
-    if (this.asked !== id || this.signal.aborted) return;
-    const list = (title, lines) => (lines.length ? [make("h3", {}, title), make("ul", {}, ...lines.map((each) => make("li", {}, each)))] : []);
-    const mine = Object.values(this.model.log ?? {}).filter((each) => inside(each.ids, id)).sort((a, b) => b.at - a.at);
+    let isNew = opened;
+    const own = this.explaining = new AbortController(), query = new URLSearchParams({namespace: this.namespace, name: this.name, id});
+    const isLeft = () => this.explaining !== own || this.signal.aborted;
+    const wait = setTimeout(() => { if (opened && !isLeft()) this.explain(id, {message: "Waiting for the answer of kubectl."}, isNew); }, SLOW_EXPLANATION);
+    do {
+      this.again = false;
+      try {
+        const found = await ask(`/api/why?${query}`, {signal: own.signal});
+        if (!isLeft()) this.explain(id, found, isNew);
+        isNew = false;
+      } catch (error) {
+        if (isLeft()) break;
+        if (error.status || isNew) this.explain(id, {message: error.message}, isNew);
+        if (!error.status) { // No answer: what the panel shows stays, until there is one.
+          this.again = true;
+          await pauseFor(RETRY_PAUSE, own.signal);
+        }
+      } finally {
+        clearTimeout(wait);
+      }
+    } while (this.again && !isLeft());
+    if (this.explaining === own) this.explaining = null;
+  }
+
+  leaveWhy() {
+    this.explaining?.abort();
+    this.asked = this.explaining = null;
+    this.announce("news", []);
+  }
+
+  explain(id, found, isNew) {
+    const line = (key, text, more = {}) => text && make("p", {"data-key": key, ...more}, text);
+    const list = (title, lines = []) => (lines.length ? [make("h3", {"data-key": title}, title), make("ul", {"data-key": `${title} list`}, ...lines)] : []);
+    const items = (lines = []) => lines.map((each) => make("li", {}, each));
+    const mine = Object.entries(this.model.log ?? {}).filter(([, each]) => inside(each.ids, id)).sort(([, a], [, b]) => b.at - a.at);
     const close = make("button", {type: "button", className: "close", ariaLabel: "Close", onclick: () => {
-      this.asked = null;
+      this.leaveWhy();
       $("why").hidden = true;
       this.focus(id);
     }}, "×");
-    show($("why"), [close, make("h2", {}, `Why ${this.name}-${id}`), found.cause && make("p", {className: "cause"}, `${found.cause}.`),
-      make("p", {}, found.message), found.hold && make("p", {}, found.hold), ...this.steps(found.next),
-      make("p", {className: "facts"}, [found.state && `state ${found.state}`, found.node && `on ${found.node}`, found.ready && `${found.ready} ready`,
-        found.template && `template ${found.template}`, found.revision].filter(Boolean).join(", ")),
-      ...list("Containers", found.containers),
-      ...list("Events", found.events), ...list("History", mine.slice(0, 20).map((each) => make("span", {}, when(each.at), ` ${each.text}`)))]);
+    show($("why"), [close, make("h2", {}, `Why ${this.name}-${id}`), line("cause", found.cause && `${found.cause}.`, {className: "cause"}),
+      line("message", found.message), line("hold", found.hold), ...this.steps(id, found.next),
+      line("facts", [found.state && `state ${found.state}`, found.node && `on ${found.node}`, found.ready && `${found.ready} ready`,
+        found.template && `template ${found.template}`, found.revision].filter(Boolean).join(", "), {className: "facts"}),
+      ...list("Containers", items(found.containers)), ...list("Events", items(found.events)),
+      ...list("History", mine.slice(0, 20).map(([key, each]) => make("li", {"data-key": key}, make("span", {}, when(each.at), ` ${each.text}`))))]);
     $("why").hidden = false;
+    this.announce("news", [`Why ${this.name}-${id}: ${found.cause ? `${found.cause}. ` : ""}${found.message}`]);
     // On a narrow screen the panel is below the tiles. On a wide one the panel makes the grid narrower, so that tiles move.
     const shown = matchMedia("(max-width: 999px)").matches ? $("why") : this.tiles.get(id);
-    if (opened) shown?.scrollIntoView({block: "nearest"});
+    if (isNew) shown?.scrollIntoView({block: "nearest"});
   }
 
   // Returns what the user can do for one instance: advice, and the buttons of its changes. `next` is missing after an error.
-  steps(next) {
+  steps(id, next) {
     if (!next) return [];
-    const said = make("p", {role: "status", className: "chosen"});
-    const buttons = this.settings.readOnly ? [] : next.buttons.map((each) => changeButton(this, each, (text) => { $("why").querySelector(".chosen").textContent = text; }));
+    // The reason of a button without an effect stays while it is true.
+    const {told = {}} = this, isTrue = told.id === id && next.buttons.some((each) => each.change === told.change && each.vain === told.vain);
+    const said = make("p", {"data-key": "said", role: "status", className: "chosen"}, isTrue && told.text);
+    const buttons = this.settings.readOnly ? [] : next.buttons.map((each) => changeButton(this, each, (text) => {
+      this.told = {id, text, change: each.change, vain: each.vain};
+      $("why").querySelector(".chosen").textContent = text;
+    }));
     return [(next.texts.length || buttons.length) && make("h3", {}, "What you can do"), ...next.texts.map((each) => make("p", {}, each)),
       buttons.length && make("div", {className: "buttons", role: "group", ariaLabel: "Changes of this instance"}, ...buttons), said];
   }

@@ -1,7 +1,7 @@
 // The entry point of the page: shows the list of all TApps (TAppList) or a single TApp (TAppView), as the address says.
 import {askQuickly, follow, pauseFor, showConnection, storeKey} from "/connection.js";
 import {TAppView} from "/one.js";
-import {make, passFocus, show, updateElement} from "/show.js";
+import {make, passFocus, setText, show, updateElement} from "/show.js";
 
 const $ = (id) => document.getElementById(id);
 
@@ -39,7 +39,9 @@ class TAppList {
     if (change.whole) for (const id of this.rows.keys()) if (!known[id]) this.rows.delete(id);
     const sorted = [...this.rows].sort((a, b) => fullName(known[a[0]]).localeCompare(fullName(known[b[0]])));
     show($("rows").tBodies[0], sorted.map(([, row]) => row));
-    const spaces = [...new Set(Object.values(known).map((each) => each.namespace))].sort();
+    // The chosen namespace stays, also while it has no TApp: otherwise the filter would be lost.
+    const chosen = $("namespace").value;
+    const spaces = [...new Set([...Object.values(known).map((each) => each.namespace), ...(chosen ? [chosen] : [])])].sort();
     show($("namespace"), [make("option", {value: ""}, "all"), ...spaces.map((each) => make("option", {value: each, "data-key": each}, each))]);
     this.filter();
     this.paint();
@@ -82,8 +84,8 @@ class TAppList {
     }
     const row = document.activeElement.closest("#rows tbody tr");
     if (row?.hidden) passFocus(row, (each) => !each.hidden);
-    $("count").textContent = this.rows.size ? `${shown} of ${this.rows.size} TApps, ${instances} instances`
-      : "There is no TApp that you may see.";
+    setText($("count"), this.rows.size ? `${shown} of ${this.rows.size} TApps, ${instances} instances`
+      : "There is no TApp that you may see.");
   }
 }
 
@@ -111,6 +113,7 @@ let shown = "";
 
 function route(event) {
   leave.abort();
+  $("dialog").close(); // It may belong to the TApp that is left.
   leave = new AbortController();
   const [, namespace, name] = decodeURIComponent(location.hash.slice(1)).split("/");
   $("one").hidden = $("as-table").hidden = !name;
@@ -136,7 +139,8 @@ function route(event) {
 let settings = {readOnly: true};
 
 function say(text) {
-  Object.assign($("message"), {textContent: text, hidden: false});
+  setText($("message"), text);
+  $("message").hidden = false;
 }
 
 async function begin() {
@@ -151,7 +155,7 @@ async function begin() {
       break;
     } catch (error) {
       showConnection("lost", `not connected, trying again: ${error.message}`);
-      if (error.status === 403) return say(error.message);
+      if (error.status === 403) say(error.message);
       await pauseFor(1000);
     }
   }

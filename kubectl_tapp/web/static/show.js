@@ -49,10 +49,25 @@ export function show(parent, nodes) {
   }
 }
 
+// Replaces the part of a text node that differs, so that a selection of other parts survives.
+function replaceText(node, text) {
+  const before = node.data, shorter = Math.min(before.length, text.length);
+  if (before === text) return;
+  let same = 0, end = 0;
+  while (same < shorter && before[same] === text[same]) same += 1;
+  while (end < shorter - same && before.at(-1 - end) === text.at(-1 - end)) end += 1;
+  node.replaceData(same, before.length - same - end, text.slice(same, text.length - end));
+}
+
+// Gives an element a text. Screen readers read a live region again after each write, so an equal text is not written.
+export function setText(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}
+
 // Gives an existing element the attributes and the content of a newly created one.
 export function updateElement(old, made) {
   if (old.nodeType !== Node.ELEMENT_NODE) {
-    if (old.data !== made.data) old.data = made.data;
+    replaceText(old, made.data);
     return;
   }
   // The Content-Security-Policy forbids setAttribute("style"), so style.cssText is copied below.
