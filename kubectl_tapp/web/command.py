@@ -119,10 +119,9 @@ def serve(session: Session, first: str, port: int, *, browser: bool, read_only: 
         opening = threading.Thread(daemon=True)
         try:
             if browser:
-                opening = threading.Thread(
-                    target=opener(door.address_for_one_use(), partial(_try_to_say, session)),
-                    daemon=True,
-                )
+                say = partial(_try_to_say, session)
+                open_page = opener(door.address_for_one_use(), say, door.opened)
+                opening = threading.Thread(target=open_page, daemon=True)
             # In a thread, because `webbrowser` waits for a browser that runs in the foreground.
             opening.start()
             server.serve_forever()  # returns after Ctrl-C
@@ -130,6 +129,7 @@ def serve(session: Session, first: str, port: int, *, browser: bool, read_only: 
             signal.signal(signal.SIGTERM, before)
             app.extensions["live"].stop()
             server.server_close()
+            door.opened.set()  # Nobody waits for a browser any more.
             _try_to_say(session, "\nEnded.")
             opening.join(_BROWSER_START_SECONDS)
 

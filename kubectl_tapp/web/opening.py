@@ -1,16 +1,23 @@
 """Opens the page in the user's browser, which the module `webbrowser` and `$BROWSER` choose.
 
-Text browsers are left out: they cannot run the page's scripts, and would take over the terminal.
+`opener` is the entry point. Text browsers are left out: they cannot run the page's scripts. No
+other program gets the terminal either, because wrappers and `xdg-open` may start a text browser.
+The page's server says whether a browser has opened the page, because wrappers may fail late, or end
+with success without a browser.
 """
 
 import os
 import shlex
 import shutil
+import threading
+import time
 import webbrowser
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
+from kubectl_tapp.base.detached import start_detached
 from kubectl_tapp.web.peer import is_wsl
 
 _TEXT_BROWSERS = {
@@ -19,35 +26,127 @@ _TEXT_BROWSERS = {
 }  # fmt: skip
 _CHOOSERS = {"sensible-browser", "xdg-open"}
 """Commands that choose a text browser if the session has no display."""
+_IN_BACKGROUND = "xdg-open", "gio", "gvfs-open", "gnome-open", "x-www-browser"
+"""Names of controllers of `webbrowser` that give their command the terminal."""
+_WINDOWS = (
+    ["wslview"],
+    ["rundll32.exe", "url.dll,FileProtocolHandler"],
+    ["/mnt/c/Windows/System32/rundll32.exe", "url.dll,FileProtocolHandler"],
+)
+"""Commands that open an address in the browser of Windows from the Windows Subsystem for Linux."""
+_OPEN_SECONDS = 20.0  # Seconds that a browser has to open the page before the user is told
+_LOOK_SECONDS = 0.1  # Seconds between two looks at a browser that is being started
 
 
-def opener(address: str, say: Callable[[str], None]) -> Callable[[], None]:
+def opener(
+    address: str, say: Callable[[str], None], opened: threading.Event | None = None
+) -> Callable[[], None]:
     """Returns a function that opens an address in the user's browser.
 
-    The function may block until the browser ends. If no browser can be started, it tells the user
-    so by `say`. The browsers are looked up before the function is returned, because the lookup
-    changes environment variables of the process for a moment.
+    The function may block until the browser ends. If no browser can be started, or if none has
+    opened the page in time, it tells the user so by `say`. The browsers are looked up before the
+    function is returned, because the lookup changes environment variables of the process for a
+    moment.
+
+    Args:
+        address: the address to open.
+        say: prints a text for the user.
+        opened: set by the server when the page was opened, or when it ends. None if that is not
+            known.
     """
     chosen = [each for each in os.environ.get("BROWSER", "").split(os.pathsep) if each]
-    usable = [_command(each) for each in chosen if not is_text_browser(each)]
+    usable = [each for each in chosen if not is_text_browser(each)]
+    hint = "".join(f"\n{each}" for each in [_reach_hint(urlsplit(address).port)] if each)
     if chosen and not usable:
         said = (
             f"No browser was started: BROWSER is {os.pathsep.join(chosen)}, which shows text only."
         )
-        return lambda: say(f"{said} Open the address above in another one.")
-    # Without TERM, `webbrowser` does not register text browsers.
-    with _environment(BROWSER=os.pathsep.join(usable), TERM=""):
-        webbrowser.register_standard_browsers()
+        return lambda: say(f"{said} Open the address above in another one.{hint}")
+    _register(usable, opened or threading.Event())
 
     def run() -> None:
         try:
-            opened = webbrowser.open(address)
+            started = webbrowser.open(address)
         except (webbrowser.Error, OSError):
-            opened = False
-        if not opened:
-            say("No browser could be started here: open the address above yourself.")
+            started = False
+        if not started:
+            say(f"No browser could be started here: open the address above yourself.{hint}")
+        elif opened is not None and not opened.wait(_OPEN_SECONDS):
+            seconds = f"{_OPEN_SECONDS:.0f} seconds"
+            say(
+                f"The browser that was started has not opened the page for {seconds}: open the "
+                f"address above yourself.{hint}"
+            )
 
     return run
+
+
+def _register(chosen: list[str], opened: threading.Event) -> None:
+    """Lets `webbrowser` try the chosen commands first, and start its own without the terminal."""
+    # Without TERM, `webbrowser` does not register text browsers.
+    with _environment(BROWSER="", TERM=""):
+        webbrowser.register_standard_browsers()
+    for name in _IN_BACKGROUND:
+        try:
+            known = webbrowser.get(name)
+        except webbrowser.Error:
+            continue
+        if isinstance(known, webbrowser.GenericBrowser):
+            _Detached([known.name, *known.args], opened).register(name, preferred=False)
+    if is_wsl():
+        for words in _WINDOWS:
+            if shutil.which(words[0]):
+                _Detached(words, opened).register(words[0], preferred=words == _WINDOWS[0])
+    for command in reversed(chosen):
+        _Detached(_words(command), opened).register(command, preferred=True)
+
+
+class _Detached(webbrowser.BaseBrowser):
+    """A command that opens an address, in a session of its own and without the terminal.
+
+    So the command cannot read what the user types, and Ctrl-C does not end the browser.
+    """
+
+    def __init__(self, words: list[str], opened: threading.Event) -> None:
+        """`words` are the command; `%s` in it stands for the address, which otherwise follows."""
+        super().__init__(words[0])
+        self._words = words if any("%s" in each for each in words) else [*words, "%s"]
+        self._opened, self._has_failed = opened, False
+
+    def register(self, name: str, *, preferred: bool) -> None:
+        """Registers the command with `webbrowser`."""
+        # `webbrowser` would take a name with `%s` for a command line.
+        webbrowser.register(name.replace("%s", "%"), None, self, preferred=preferred)
+
+    def open(self, url: str, new: int = 0, autoraise: bool = True) -> bool:  # noqa: ARG002 - as in webbrowser
+        """Starts the command, and returns True unless it fails before the page was opened."""
+        if self._has_failed:  # `webbrowser` may know the command by two names
+            return False
+        try:
+            process = start_detached([each.replace("%s", url) for each in self._words])
+        except OSError:
+            self._has_failed = True
+            return False
+        end = time.monotonic() + _OPEN_SECONDS
+        while process.poll() is None and time.monotonic() < end:
+            if self._opened.wait(_LOOK_SECONDS):
+                break
+        self._has_failed = bool(process.returncode) and not self._opened.is_set()
+        return not self._has_failed
+
+
+def _reach_hint(port: int | None) -> str:
+    """Returns how a browser elsewhere reaches the port, if this process has no browser beside it;
+    "" otherwise.
+    """
+    if os.environ.get("SSH_CONNECTION"):
+        command = f"ssh -L {port}:127.0.0.1:{port} HOST"
+        return (
+            f"This is an ssh session: run `{command}` on your machine, and open the address there."
+        )
+    if any(Path(each).exists() for each in ("/.dockerenv", "/run/.containerenv")):
+        return "This is a container: only programs in its network can open the address."
+    return ""
 
 
 def is_text_browser(command: str) -> bool:
@@ -58,20 +157,14 @@ def is_text_browser(command: str) -> bool:
     return bool(names & (_TEXT_BROWSERS if shown else _TEXT_BROWSERS | _CHOOSERS))
 
 
-def _command(given: str) -> str:
-    """Returns the command of a browser, with `%s` in the place of the address if it has options.
-
-    `webbrowser` accepts options only together with `%s`.
-    """
-    return given if "%s" in given or len(_words(given)) == 1 else f"{given} %s"
-
-
 def _words(command: str) -> list[str]:
     try:
         words = shlex.split(command)
     except ValueError:  # a quote that is not closed
         words = []
-    return words if words and not shutil.which(command) else [command]
+    if not words or shutil.which(command):
+        return [command]
+    return words[:-1] if words[-1] == "&" and len(words) > 1 else words
 
 
 @contextmanager

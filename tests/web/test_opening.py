@@ -11,7 +11,6 @@ import sys
 import textwrap
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -20,7 +19,7 @@ import pytest
 
 from kubectl_tapp.main import run
 from kubectl_tapp.web import app, peer
-from kubectl_tapp.web.opening import is_text_browser, opener
+from tests.web.browsers import page_of, program
 from tests.web.page_server import Served, cluster, on_port, tapp
 
 SECONDS = 120.0
@@ -211,68 +210,6 @@ def test_forwarded_port_can_be_opened(served: Served) -> None:
         assert answer.status == status
 
 
-def program(place: Path, name: str, text: str = "") -> Path:
-    """Creates a program `name` in the directory `place` that writes its arguments to the file
-    `NAME.told`.
-
-    `text` is Python code that the program runs before. Returns the path of the program.
-    """
-    file = place / name
-    noted = f"open({str(place / (name + '.told'))!r}, 'a').write(' '.join(sys.argv[1:]) + '\\n')"
-    file.write_text(f"#!{sys.executable}\nimport sys\n{text}\n{noted}\n", encoding="utf-8")
-    file.chmod(0o755)
-    return file
-
-
-@contextmanager
-def page_of(place: Path, **environment: str) -> Iterator["subprocess.Popen[str]"]:
-    """Runs `kubectl tapp web` as a process that finds only the programs in the directory `place`.
-
-    `environment` has further environment variables. The process is stopped at the end of the block.
-    """
-    command = [sys.executable, "-m", "kubectl_tapp.main", "web"]
-    inherited = {key: os.environ[key] for key in ("HOME", "PYTHONPATH") if key in os.environ}
-    known = {**inherited, "PATH": str(place), "TERM": "xterm", "KUBECTL": "false"}
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, env=known | environment, text=True
-    ) as process:
-        try:
-            yield process
-        finally:  # A failed test must not wait for the process.
-            process.send_signal(signal.SIGTERM)
-            process.communicate(timeout=SECONDS)
-
-
-def _told(file: Path) -> str:
-    """Waits until a program has written its arguments to the file, and returns them."""
-    end = time.monotonic() + SECONDS
-    while not file.exists() or not file.read_text(encoding="utf-8").endswith("\n"):
-        assert time.monotonic() < end, f"{file.name} does not come about"
-        time.sleep(0.05)
-    return file.read_text(encoding="utf-8")
-
-
-FETCHING = """
-import http.client, urllib.parse
-at = urllib.parse.urlsplit(sys.argv[-1])
-connection = http.client.HTTPConnection(at.hostname, at.port)
-connection.request("GET", f"{at.path}?{at.query}")
-answer = connection.getresponse()
-sys.argv.append(str(answer.status))
-"""
-
-
-@pytest.mark.parametrize("options", ["", " --new %s", " --new"], ids=["plain", "place", "option"])
-def test_browser_in_the_foreground_gets_the_page(tmp_path: Path, options: str) -> None:
-    """Starts a `$BROWSER` that loads the page itself before it ends, with and without options."""
-    browser = program(tmp_path, "mine", FETCHING)
-    with page_of(tmp_path, BROWSER=f"{browser}{options}"):
-        told = _told(tmp_path / "mine.told").split()
-    assert told[-2].startswith("http://127.0.0.1:")
-    assert told[-1] == "303"
-    assert ("--new" in told) == ("--new" in options)
-
-
 NOTING = """
 import json, os
 path = os.environ["KUBERC"]
@@ -319,63 +256,3 @@ def test_page_ignores_preferences_of_kubectl_and_leaves_no_file(
         process.wait(SECONDS)
     assert [each["kuberc"] for each in calls] == [(kind | policy) if policy else "off"] * len(calls)
     assert [*(tmp_path / "tmp").iterdir()] == []
-
-
-TEXT = {
-    "BROWSER=w3m": ({"BROWSER": "w3m"}, "BROWSER is w3m"),
-    "BROWSER=lynx with options": ({"BROWSER": "lynx -accept_all_cookies"}, "BROWSER is lynx"),
-    "a path": ({"BROWSER": "PLACE/w3m"}, "BROWSER is"),
-    "two of them": ({"BROWSER": f"w3m{os.pathsep}lynx"}, "BROWSER is w3m"),
-    "one that chooses": ({"BROWSER": "xdg-open"}, "BROWSER is xdg-open"),
-    "no DISPLAY": ({}, "No browser could be started here"),
-    "one that is missing": ({"BROWSER": "nothing"}, "No browser could be started here"),
-    "Debian's choice": ({"BROWSER": "www-browser"}, "BROWSER is www-browser"),
-    "a link to one": ({"BROWSER": "mine"}, "BROWSER is mine"),
-}
-
-
-@pytest.mark.parametrize("name", TEXT)
-def test_browser_of_the_terminal_is_not_started(tmp_path: Path, name: str) -> None:
-    """Sets `$BROWSER` to text browsers, or to none: the command prints the address and starts no
-    program.
-
-    A text browser would take over the terminal, and could not show the page.
-    """
-    for each in ("w3m", "lynx", "links", "elinks", "www-browser", "xdg-open"):
-        program(tmp_path, each)
-    (tmp_path / "mine").symlink_to(tmp_path / "w3m")
-    environment, said = TEXT[name]
-    given = {key: each.replace("PLACE", str(tmp_path)) for key, each in environment.items()}
-    with page_of(tmp_path, **given) as process:
-        assert process.stdout is not None
-        lines = [process.stdout.readline() for _ in range(3)]
-        answer = ask(lines[0].split()[-1])
-        assert answer.status == 303
-    assert said in lines[2]
-    assert [*tmp_path.glob("*.told")] == []
-
-
-def test_first_graphical_browser_is_started(tmp_path: Path) -> None:
-    """Sets `$BROWSER` to a text browser and another browser: the other one is started."""
-    program(tmp_path, "w3m")
-    mine = program(tmp_path, "mine", FETCHING)
-    with page_of(tmp_path, BROWSER=f"w3m{os.pathsep}{mine}"):
-        assert _told(tmp_path / "mine.told").split()[-1] == "303"
-    assert not (tmp_path / "w3m.told").exists()
-
-
-def test_environment_is_not_changed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Looks for a browser: the environment stays as it is, because kubectl and its plugins inherit
-    it.
-    """
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.delenv("BROWSER", raising=False)
-    before = dict(os.environ)
-    opener("http://127.0.0.1:1/", print)
-    assert dict(os.environ) == before
-
-
-@pytest.mark.parametrize("command", ['"', "w3m '", "firefox", "/snap/bin/firefox", "code --open"])
-def test_other_commands_are_not_taken_for_browsers_of_the_terminal(command: str) -> None:
-    """Checks commands that are no text browsers, including some that no shell can parse."""
-    assert not is_text_browser(command)
