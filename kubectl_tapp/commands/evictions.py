@@ -19,6 +19,7 @@ from kubectl_tapp.commands.waiting import WaitGoal, poll_until_done, wait
 from kubectl_tapp.commands.writes import annotate, write_each
 from kubectl_tapp.edit import edits
 from tapp.decide.cases import Case, ids_of
+from tapp.decide.domains import wait_for_domains
 from tapp.decide.instances import Instance
 from tapp.decide.rollout import spend
 from tapp.decide.verdicts import Action, Verdict
@@ -111,7 +112,8 @@ def _replace(verb: Verb, id: int, uid: str) -> None:
 def _eviction_obstacle(plan: Plan, id: int, uid: str) -> str:
     """Returns why the pod of an instance must not be evicted now, or "" if it may be evicted.
 
-    The rules are those of the service: the restart is treated as a replacement within the budget.
+    The rules are those of the service: the restart is treated as a replacement within the budget,
+    in one failure domain at a time.
     Updates that the service is about to start use the budget first. Returns "" if the pod with this
     uid no longer exists. Raises CommandError if waiting cannot help.
     """
@@ -130,7 +132,12 @@ def _eviction_obstacle(plan: Plan, id: int, uid: str) -> str:
     serving = plan.serving.without(taken)
     rolling = plan.world.tapp.spec.rolling_name
     should_run = [item.id for item in plan.instances if item.should_run]
-    delays = spend([Case(instance, wanted)], serving, plan.budgets, rolling, should_run)
+    asked, spec = Case(instance, wanted), plan.world.tapp.spec
+    cases = [asked if case.instance.id == id else case for case in plan.cases]
+    delays = {
+        **spend([asked], serving, plan.budgets, rolling, should_run),
+        **wait_for_domains(spec, cases, serving, plan.budgets).delays,
+    }
     verdict = delays.get(id, wanted)
     # Waiting does not help with these reasons: only an edit of the spec does.
     if verdict.reason in (Reason.PAUSED, Reason.INVALID_BUDGET):

@@ -101,6 +101,16 @@ def eviction_limit(plan: Plan) -> Limit | None:
     return Limit(name, value, allowed, should_run, should_run)
 
 
+def domain_phrase(key: str) -> str:
+    """Returns a phrase about the failure domains; "" without a label `key`.
+
+    `key` is `spec.updateStrategy.domain`.
+    """
+    return (
+        f"one failure domain at a time, by the label {key} (updateStrategy.domain)" if key else ""
+    )
+
+
 def limits(plan: Plan) -> tuple[Limit, Limit]:
     """Returns two budgets: that of the rolling template, and that of all other templates.
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from kubectl_tapp.base.hints import tapp_command
 from kubectl_tapp.base.words import instances_phrase, plural, short_duration
-from kubectl_tapp.decide.budget import are, eviction_limit, limits
+from kubectl_tapp.decide.budget import are, domain_phrase, eviction_limit, limits
 from kubectl_tapp.decide.inspection import Inspection, Row
 from tapp.answer.partition_sentence import kept_back
 from tapp.decide.cases import ids_of
@@ -57,6 +57,8 @@ def budget_lines(view: Inspection) -> list[str]:
     lines = [text]
     if rolling.instances or not force.instances:
         lines.append(f"template {quoted(name)}: {rolling.sentence_now(view.serving)}")
+    if domain := domain_phrase(plan.world.tapp.spec.update_strategy.domain):
+        lines.append(f"updates: {domain}")
     others = sorted({i.template_name for i in plan.instances if i.should_run} - {name})
     if others:
         names = name_list([quoted(each) for each in others])

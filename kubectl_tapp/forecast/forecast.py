@@ -94,6 +94,7 @@ class Forecast:
     # updates that follow and were not simulated; None if all were simulated
     rest: Rest | None = None
     limits: tuple[Limit, ...] = ()  # the budgets that apply
+    domain: str = ""  # the label whose values are the failure domains of updates
     should_run: int = 0  # number of instances that should run after the edit
     unavailable_before: int = 0  # number of unavailable instances now
     unavailable_worst: int = 0  # the most instances that are unavailable at one time

@@ -87,6 +87,7 @@ class Outcomes:
             steps=self._steps() if log.played else (),
             writes=self._writes() if log.played else (),
             limits=self._limits(),
+            domain="" if log.last is None else log.last.world.tapp.spec.update_strategy.domain,
             should_run=0 if log.last is None else log.last.budgets.should_run,
             unavailable_before=0 if self.before is None else unavailable(self.before),
             unavailable_worst=max([count for _, count in unavailable_then], default=0),

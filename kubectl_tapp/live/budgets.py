@@ -3,7 +3,7 @@
 from typing import Any
 
 from kubectl_tapp.base.words import instances_phrase
-from kubectl_tapp.decide.budget import Limit, are, eviction_limit, limits
+from kubectl_tapp.decide.budget import Limit, are, domain_phrase, eviction_limit, limits
 from kubectl_tapp.decide.inspection import Inspection
 from tapp.words.ranges import id_list, name_list
 
@@ -24,6 +24,8 @@ def budget_model(view: Inspection) -> dict[str, Any]:
     sentences = []
     if rolling.instances or not other.instances:
         sentences.append(_sentence(rolling, f"template {spec.rolling_name}", serving))
+    if domain := domain_phrase(spec.update_strategy.domain):
+        sentences.append(f"Updates: {domain}.")
     names = sorted({i.template_name for i in plan.instances if i.should_run} - {spec.rolling_name})
     if names:
         several = "template" if len(names) == 1 else "templates"

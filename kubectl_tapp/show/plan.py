@@ -17,6 +17,7 @@ from rich.table import Table
 
 from kubectl_tapp.base.errors import printable
 from kubectl_tapp.base.words import instances_phrase, plural, rounded_duration
+from kubectl_tapp.decide.budget import domain_phrase
 from kubectl_tapp.forecast.forecast import (
     Forecast,
     InstanceForecast,
@@ -296,7 +297,9 @@ def _budget_line(forecast: Forecast) -> str:
     text = f"at most {forecast.unavailable_worst} unavailable at a time ({now} are now)"
     if not forecast.played:
         text = f"{now} of {should_run} are unavailable now"
-    return "; ".join([text, *(limit.sentence for limit in forecast.limits)])
+    domain = domain_phrase(forecast.domain)
+    sentences = [text, *(limit.sentence for limit in forecast.limits), *filter(None, [domain])]
+    return "; ".join(sentences)
 
 
 def as_document(forecast: Forecast) -> dict[str, Any]:

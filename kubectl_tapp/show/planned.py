@@ -6,7 +6,7 @@
 from typing import Any
 
 from kubectl_tapp.base.words import instances_phrase, rounded_duration
-from kubectl_tapp.decide.budget import are
+from kubectl_tapp.decide.budget import are, domain_phrase
 from kubectl_tapp.forecast.forecast import Forecast, TemplateChange
 from kubectl_tapp.show.page_timeline import STATES, availability, timeline, used_states
 from kubectl_tapp.show.plan import (
@@ -109,6 +109,8 @@ def _budget(forecast: Forecast) -> list[str]:
     if not forecast.played:
         lines = [f"{now} of {should_run} instances {are(now)} unavailable now."]
     lines += [f"{each.sentence}." for each in forecast.limits]
+    if domain := domain_phrase(forecast.domain):
+        lines.append(f"Updates: {domain}.")
     if forecast.writes and not forecast.stuck and forecast.duration >= 1:
         lines.append(f"The change takes about {rounded_duration(forecast.duration)}.")
     return lines

@@ -84,7 +84,7 @@ def wait_for_domains(
 
     Args:
         spec: the spec of the TApp.
-        cases: all instances. Only holds have delayed verdicts so far.
+        cases: all instances with the verdicts on them; holds have delayed some verdicts.
         serving: which instances are available, before any update of this sync.
         budgets: the budgets, which tell the rolling group from the force group.
     """
@@ -100,9 +100,12 @@ def wait_for_domains(
             continue
         id, domain = instance.id, domain_of(instance, key)
         state = serving.states.get(id)
-        if state is not ServingState.AVAILABLE:
+        rolling = budgets.is_rolling(instance, spec.rolling_name)
+        # Forced updates come first, as in the budget.
+        forced = not rolling and case.verdict.is_update and case.delay is None
+        if forced or state is not ServingState.AVAILABLE:
             unavailable.setdefault(domain, []).append(id)
-        if domain is None or not budgets.is_rolling(instance, spec.rolling_name):
+        if domain is None or not rolling:
             continue
         if not domain.value:
             found.unlabeled.append(id)
@@ -110,7 +113,8 @@ def wait_for_domains(
         place = (not domain.value, *order)
         first[domain] = min(first.get(domain, place), place)
         # A pod on hold is passed over, as by the budget: its hold may last for hours.
-        if case.verdict.reason.standing is Standing.DONE or case.delay is not None:
+        is_held = case.delay is not None and case.delay.reason is Reason.HELD
+        if is_held or case.verdict.reason.standing is Standing.DONE:
             continue
         behind.setdefault(domain, []).append(id)
         if case.verdict.is_update and state in _SERVES:
