@@ -7,7 +7,8 @@ take over the running pods (`simulator.node.takeover`). The snapshot lacks some 
 cluster needs, so this module adds stand-ins for them:
 
 - Owners that objects refer to. Without its owner, the garbage collector would delete an object.
-- The nodes on which pods run, with the zone that the labels of the pods show, and one spare node.
+- The nodes on which pods run, with the zone that the labels of the pods show, and spare
+  nodes.
 """
 
 import re
@@ -46,6 +47,7 @@ def seeded(  # noqa: PLR0913 - a world and what is in it
     levers: Levers,
     patience: float,
     silent_nodes: Iterable[str] = (),
+    spare_nodes: Iterable[str] = (SPARE_NODE,),
     **options: object,
 ) -> World:
     """Builds a world from the objects of an API server, at the time of `clock`.
@@ -60,6 +62,7 @@ def seeded(  # noqa: PLR0913 - a world and what is in it
             if it runs and is not ready.
         silent_nodes: names of nodes that have stopped reporting. The pods do not show that, and the
             snapshot contains no nodes.
+        spare_nodes: names of nodes on which no pod of the snapshot runs.
         options: further keyword arguments of `World`.
     """
     # Namespaces come first: other objects can only be restored into an existing namespace.
@@ -69,7 +72,7 @@ def seeded(  # noqa: PLR0913 - a world and what is in it
     world.kubelet.levers = levers
     world.kubelet.status_reader = StatusReader(clock.parse_time, patience)
     world.nodes.keeps_zones = True
-    for name, labels in sorted(_nodes(objects).items()):
+    for name, labels in sorted(_nodes(objects, spare_nodes).items()):
         world.nodes.add(name, labels)
     world.kubelet.lost_nodes.update(silent_nodes)
     known = {uid_of(obj) for obj in objects}
@@ -82,12 +85,12 @@ def seeded(  # noqa: PLR0913 - a world and what is in it
     return world
 
 
-def _nodes(objects: list[Object]) -> dict[str, dict[str, str]]:
+def _nodes(objects: list[Object], spare_nodes: Iterable[str]) -> dict[str, dict[str, str]]:
     """Returns node name -> zone and region, as the labels of the pods on the node show them.
 
-    The spare node is included, without a zone.
+    The spare nodes are included, without a zone.
     """
-    found: dict[str, dict[str, str]] = {SPARE_NODE: {}}
+    found: dict[str, dict[str, str]] = {name: {} for name in spare_nodes}
     for obj in objects:
         if obj["kind"] == "Pod" and (name := (obj.get("spec") or {}).get("nodeName")):
             labels = labels_of(obj)

@@ -51,7 +51,10 @@ class Levers:
     pull_seconds: float = 0.0
     pull_seconds_by_image: dict[str, float] = field(default_factory=dict)
     """Seconds to pull an image, by image; other images take `pull_seconds`."""
+    extra_pull_seconds: float = 0.0  # added to the pull of an image that the node does not have
+    registry_is_down: bool = False  # True if no image can be pulled; a node keeps those it has
     start_seconds: float = 1.0
+    extra_start_seconds: float = 0.0  # added to `start_seconds`, for a slow node
     post_start_seconds: dict[str, float] = field(default_factory=dict)
     """Seconds of the postStart hook, by image."""
     init_seconds: float = 0.5

@@ -176,7 +176,7 @@ class Sync:
         if error is not None:
             container.start_failure, self.failed = error, True
             return False
-        yield self._after(local.node.spread(self._levers.start_seconds))
+        yield self._after(local.node.spread(levers.start_seconds) + levers.extra_start_seconds)
         container.add(self._new_run(pod, container, image))
         if container.name not in local.actual_resources or levers.resize_pends(pod) is None:
             local.actual_resources[container.name] = spec.get("resources") or {}
@@ -237,19 +237,26 @@ class Sync:
         if end is not None and local.now < end:
             why = f"ErrImagePull: {container.pull_errors[image]}"
             return "ImagePullBackOff", f'Back-off pulling image "{image}": {why}'
+        levers = self._levers
+        is_on_node = policy != "Always" and self._has_run(container, image)
         if image not in local.node.pulled:
-            yield self._after(
-                self._levers.seconds_to_pull(
-                    pod, container.name, image, fresh=container.run is None
-                )
+            seconds = levers.seconds_to_pull(
+                pod, container.name, image, fresh=container.run is None
             )
-        if image not in self._levers.bad_images:
+            yield self._after(seconds + (0.0 if is_on_node else levers.extra_pull_seconds))
+        if image not in levers.bad_images and (is_on_node or not levers.registry_is_down):
             return None
         container.pulls.count_attempt(
             image, local.now, local.now, self._levers.backoff_seconds, limit
         )
         container.pull_errors[image] = self._levers.pull_error(image)
         return "ErrImagePull", container.pull_errors[image]
+
+    def _has_run(self, container: Container, image: str) -> bool:
+        """Returns True if the image has run on this node, so that it need not be pulled again."""
+        if container.run is not None and container.run.image == image:
+            return True
+        return self._levers.digest(image) in self._local.node.names
 
     def _new_run(self, pod: Object, container: Container, image: str) -> Run:
         local, levers = self._local, self._levers

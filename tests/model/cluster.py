@@ -6,16 +6,18 @@ fixed sequence of events.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from copy import deepcopy
 from typing import Any
 
 from simulator.api.store import InvalidError, NotFoundError
+from simulator.faults import Faults
+from simulator.metacontroller.faulty_hook import FaultyHook
+from simulator.schedule import WATCHED, Schedule, drawn
 from simulator.world import UnsettledError, World
 from tests import builders
 from tests.builders import storage_class
-from tests.faulty_hook import FaultyHook
 from tests.holds import HOLD, HOLD_FOR, WANTED
 from tests.hook_calls import RECORD, images, made_failed, note, phase
 from tests.invariants import ViolationError
@@ -53,11 +55,12 @@ class Cluster:
     ) -> None:
         self._keep_finished = keep_finished
         self._hook = CheckedHook(service(keep_finished, resize=False))
+        faulty = FaultyHook(self._hook)
         self.mirror = "mirror" in admission
         self.lean = "lean" in admission
         self.world = World(
             registration(exposing=True),
-            FaultyHook(self._hook),
+            faulty,
             seed=seed,
             policies=ADMISSION[admission],
             crds=[manifest("crds/tapp.yaml")],
@@ -65,6 +68,7 @@ class Cluster:
             nodes=nodes,
             decorators=[manifest(DECORATOR)],
         )
+        self.faults = Faults(self.world, faulty)
         set_clock(self.world.clock.unix)
         self.judge = Judge(self.world, NAME)
         self.component = Component(self.world, self.judge.resizes)
@@ -77,7 +81,6 @@ class Cluster:
         behaviour.ready_seconds_by_image |= dict.fromkeys(_both(specs.SLOW), 4.0)
         behaviour.started_seconds_by_image |= dict.fromkeys(_both(specs.SLOW), 9.0)
         self._history = [deepcopy(spec)]
-        self._lost: set[str] = set()
         self.world.apply(storage_class(default=True))
         self.world.apply(builders.manifest(NAME, **spec))
 
@@ -196,21 +199,10 @@ class Cluster:
     # Kubelets and nodes.
 
     def finish(self, id: int, code: int = 0, container: str | None = None) -> None:
-        pod = self._on_a_node(id)
-        if pod is not None:
-            self.world.kubelet.finish(pod, code, container)
+        self.faults.exit(f"{NAME}-{id}", code, container)
 
     def evict(self, id: int) -> None:
-        pod = self._on_a_node(id)
-        if pod is not None and pod["status"]["phase"] not in ("Succeeded", "Failed"):
-            self.world.kubelet.evict(pod)
-
-    def _on_a_node(self, id: int) -> Document | None:
-        pod = self.pod(id)
-        if pod is None or pod["metadata"].get("deletionTimestamp"):
-            return None
-        node = pod["spec"].get("nodeName")
-        return pod if node and node not in self._lost else None
+        self.faults.evict_under_pressure(f"{NAME}-{id}")
 
     def set_speed(self, start: float, unready: float) -> None:
         levers = self.world.kubelet.levers
@@ -234,13 +226,10 @@ class Cluster:
         levers.post_start_seconds.update(dict.fromkeys(_both(image), seconds))
 
     def fail_liveness(self, id: int) -> None:
-        pod = self._on_a_node(id)
-        if pod is not None and "livenessProbe" in pod["spec"]["containers"][0]:
-            self.world.kubelet.fail_liveness(pod, "app")
+        self.faults.fail_liveness(f"{NAME}-{id}", "app")
 
     def restart_kubelet(self, node: str) -> None:
-        if node not in self._lost:
-            self.world.kubelet.restart(node)
+        self.faults.restart_kubelet(node)
 
     def spoil(self, image: str) -> None:
         self.world.kubelet.levers.bad_images |= _both(image)
@@ -301,41 +290,43 @@ class Cluster:
 
     @property
     def lost_nodes(self) -> set[str]:
-        return set(self._lost)
+        return set(self.faults.lost)
 
     def lose_nodes(self, *names: str) -> None:
-        known = {node["metadata"]["name"] for node in self.world.list("Node")}
-        for name in names:
-            if name in known - self._lost:
-                self.toggle_node(name)
+        self.faults.lose_nodes(*names)
 
     def recover_nodes(self) -> None:
-        for name in sorted(self._lost):
-            self.toggle_node(name)
+        self.faults.recover_nodes()
 
     def toggle_node(self, name: str) -> None:
-        if name in self._lost:
-            self._lost.discard(name)
-            self.world.nodes.recover(name)
+        if name in self.faults.lost:
+            self.faults.recover_nodes(name)
         else:
-            self._lost.add(name)
-            self.world.nodes.lose(name)
+            self.faults.lose_nodes(name)
 
     # Watches and Metacontroller.
 
     def set_lag(self, kind: str, seconds: float) -> None:
-        self.world.cache.lag[kind] = seconds
+        self.faults.lag(kind, seconds)
 
     def stall(self, kind: str) -> None:
-        self.world.cache.pause(self.world.kinds.find(kind))
+        self.faults.stall(kind)
 
     def advance(self, kind: str, events: int) -> None:
-        self.world.cache.advance(self.world.kinds.find(kind), events)
+        self.faults.advance(kind, events)
 
     def resume_watches(self) -> None:
-        self.world.cache.lag.clear()
-        for kind in KINDS:
-            self.world.cache.resume(self.world.kinds.find(kind))
+        self.faults.resume_watches({*KINDS, *WATCHED})
+
+    def play_faults(self, seed: int, kinds: Sequence[str], count: int, within: float) -> None:
+        """Plays the faults of a seed, as `kubectl tapp rehearse` does, until all have ended.
+
+        `within` is the number of seconds in which the faults begin.
+        """
+        schedule = Schedule(self.world, self.faults, "TApp")
+        schedule.start(drawn(seed, kinds, count, within))
+        while schedule.pending:
+            self.run(5.0)
 
     def set_decorator(self, *, served: bool, seconds: float) -> None:
         """Sets whether the DecoratorController, which writes pod statuses, reaches the service.
@@ -355,8 +346,7 @@ class Cluster:
 
     def calm(self) -> None:
         """Ends all faults: everything reports, starts and responds normally again."""
-        self.world.store.heal()
-        self.world.hook.heal()
+        self.faults.heal({*KINDS, *WATCHED})
         self.set_moods()
         self.heal_images()
         self.set_speed(1.0, 0.0)
@@ -364,8 +354,6 @@ class Cluster:
         self.set_resizing(1.0, "", ())
         self.component.faults, self.component.pause, self.component.late = [], 0.05, 0.0
         self.world.kubelet.levers.post_start_seconds.clear()
-        self.recover_nodes()
-        self.resume_watches()
         self.set_decorator(served=True, seconds=0.0)
         self.world.metacontroller.hook_seconds = 0.0
         self.world.restart()

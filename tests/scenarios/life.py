@@ -17,13 +17,13 @@ from hooks.app import create_app
 from hooks.service.settings import Settings
 from simulator.api.admission import Policy
 from simulator.api.store import ApiError, Event, NotFoundError, Propagation
+from simulator.metacontroller.faulty_hook import FaultyHook
 from simulator.metacontroller.hook_client import HookClient, HttpResponse, WsgiHook
 from simulator.objects.clock import EPOCH
 from simulator.recording import Write
 from simulator.world import World
 from tapp.answer.resize_patches import Patch, patches
 from tapp.plan import Plan
-from tests.faulty_hook import FaultyHook
 from tests.invariants import check
 from tests.plan_response import LastPlan
 from tests.prepull import is_puller

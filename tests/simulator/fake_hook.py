@@ -10,10 +10,10 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from simulator.metacontroller.faulty_hook import FaultyHook
 from simulator.metacontroller.hook_client import WsgiHook
 from simulator.objects.objects import Object, finalizers_of, is_terminating
 from simulator.world import World
-from tests.faulty_hook import FaultyHook
 
 Handler = Callable[[Object], Object]
 

@@ -1,7 +1,5 @@
 """Simulates failing webhook calls: `FaultyHook` wraps a hook client and makes chosen calls fail."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -27,6 +25,8 @@ class FaultyHook:
     def __init__(self, inner: HookClient) -> None:
         self._inner = inner
         self._faults: list[_Fault] = []
+        self.is_down = False
+        """True if no call reaches the service, as during its restart."""
 
     def fail(
         self, times: int = 1, *, status: int = 500, path: str = "", after_deciding: bool = False
@@ -41,8 +41,12 @@ class FaultyHook:
     def heal(self) -> None:
         """Removes all faults, so that every call is passed on."""
         self._faults.clear()
+        self.is_down = False
 
     def post(self, url: str, body: bytes, seconds: float) -> HttpResponse:
+        if self.is_down:
+            message = "http error: connection refused"
+            raise HookError(message)
         for fault in self._faults:
             if fault.times and urlsplit(url).path.endswith(fault.path):
                 fault.times -= 1
