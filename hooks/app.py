@@ -238,7 +238,7 @@ class _Hooks:
             "held": len(made.held),
             "finalized": made.finalized,
         }
-        LOGGER.info("finalize", extra={"fields": fields})
+        LOGGER.info("finalize call answered", extra={"fields": fields})
         return encode(answer)
 
     def _plan(self, body: bytes, now: float) -> bytes:
@@ -315,7 +315,7 @@ def _log_plan(plan: Plan, seconds: float) -> None:
         **counts(plan),
         "milliseconds": round(seconds * 1000, 1),
     }
-    LOGGER.info("sync", extra={"fields": fields})
+    LOGGER.info("sync answered", extra={"fields": fields})
     for action, number in fields["actions"].items():
         if action != "Keep":
             metrics.ACTIONS.labels(action).inc(number)
@@ -336,8 +336,10 @@ def _error(code: int, message: str, **more: str) -> Response:
 
 def _bad_request(error: WireError) -> Response:
     """Returns the response with code 400 for a request that cannot be read."""
-    LOGGER.warning("bad request", extra={"fields": {"path": error.path, "error": error.message}})
-    return _error(400, error.message, path=error.path)
+    message = f"{error.path or 'the request'}: {error.message}"
+    fields = {"path": error.path, "error": message}
+    LOGGER.warning("request refused with 400: it cannot be read", extra={"fields": fields})
+    return _error(400, message, path=error.path)
 
 
 def _too_deep(_: RecursionError) -> Response:
@@ -356,7 +358,7 @@ def _refused(error: RefusedError) -> Response:
 
 def _namespace_missing(error: NamespaceMissingError) -> Response:
     """Returns the response with code 503 for a request without the Namespace that claims need."""
-    LOGGER.warning("no answer", extra={"fields": {"error": str(error)}})
+    LOGGER.warning("request refused with 503", extra={"fields": {"error": str(error)}})
     return _error(503, str(error))
 
 
@@ -372,5 +374,9 @@ def _http_error(error: HTTPException) -> Response:
 def _bug(error: Exception) -> Response:
     """Returns the response with code 500 for an unexpected exception, whose traceback is logged."""
     request_id = secrets.token_hex(8)
-    LOGGER.error("internal error", exc_info=error, extra={"fields": {"requestId": request_id}})
-    return _error(500, "internal error; the log has more under this id", requestId=request_id)
+    fields = {"requestId": request_id}
+    LOGGER.error(
+        "request failed with 500: internal error", exc_info=error, extra={"fields": fields}
+    )
+    message = "internal error of the TApp service: its log has the cause under this requestId"
+    return _error(500, message, requestId=request_id)

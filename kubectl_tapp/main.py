@@ -176,7 +176,9 @@ def _system_error(error: OSError) -> int:
     if flush_output() is not None:
         return _report(unwritable_message(error), Exit.FAILED)
     if "usable temporary directory" in str(error):  # The message of Python's `tempfile`
-        what = "there is no writable temporary directory: name one in the variable TMPDIR"
+        what = (
+            "there is no writable temporary directory: set TMPDIR to a directory that you may write"
+        )
         return _report(what, Exit.FAILED)
     if error.errno in (errno.ENOSPC, errno.EFBIG, errno.EBADF) and not error.filename:
         return _report(unwritable_message(error), Exit.FAILED)
@@ -190,7 +192,9 @@ def _fault_message(error: Exception) -> str:
         place = place.tb_next
     frame = None if place is None else place.tb_frame.f_globals.get("__name__")
     where = "" if place is None else f" at {frame}:{place.tb_lineno}"
-    return f"this is a fault of kubectl-tapp: {type(error).__name__}{where}: {error}"
+    return (
+        f"internal error of kubectl-tapp, please report it: {type(error).__name__}{where}: {error}"
+    )
 
 
 def main() -> None:

@@ -99,8 +99,9 @@ def _run(kubectl: Kubectl, options: argparse.Namespace, say: Say, confirm: Confi
     _check_cluster(kubectl, options, moves, say)
     if unprotected_claims and not options.keep_claims:
         say(
-            f"note: {_count(unprotected_claims, 'claim')} would be deleted together with "
-            "their TApp, their only owner; --keep-claims adds the Namespace as a second owner"
+            f"note: {_count(unprotected_claims, 'claim')} would be deleted together with their "
+            "TApp, which is their only owner. To keep them in that case, add --keep-claims, which "
+            "makes the Namespace a second owner"
         )
     if options.apply and changes and confirm is not None:
         confirm(len(changes))
@@ -112,13 +113,13 @@ def _run(kubectl: Kubectl, options: argparse.Namespace, say: Say, confirm: Confi
         say(f"Dry run: {_count(len(changes), 'change')} to make; --apply makes them.")
     if not options.all_namespaces:
         say(
-            "Other namespaces were not checked, and the CompositeController takes over every TApp "
-            "of the cluster: run this with -A before you install the CompositeController."
+            "Other namespaces were not checked. The CompositeController takes over every TApp of "
+            "the cluster, so run this command with -A before you install the CompositeController."
         )
     if in_the_way:
         say(
-            f"{_count(in_the_way, 'problem')} (PROBLEM above): solve before you install the "
-            "CompositeController."
+            f"{_count(in_the_way, 'problem')} (see PROBLEM above): solve "
+            f"{'it' if in_the_way == 1 else 'them'} before you install the CompositeController."
         )
     if failed or unread:
         say(
@@ -173,7 +174,7 @@ def _plan(
             claims = kubectl.list(CLAIMS, namespace)
             uid = _namespace_uid(kubectl, namespace) if keep_claims else None
         except KubectlError as error:
-            say(f"FAILED namespace {namespace}, which is left out: {error}")
+            say(f"FAILED: namespace {namespace} cannot be read, so it is left out: {error}")
             unread += 1
             continue
         for tapp in here:
@@ -216,7 +217,7 @@ def _check_cluster(
         raise RefusedError(
             "nothing was written: "
             + "; ".join(problems)
-            + ". (--force writes in spite of this, which is not recommended)"
+            + ". (--force writes nevertheless, which is not recommended)"
         )
     for problem in problems:
         say(f"warning: {problem}")

@@ -35,7 +35,7 @@ def old_controller(kubectl: Kubectl, namespaces: Iterable[str]) -> tuple[list[st
                 hidden.append(namespace)
         where = f" (and not at all in {', '.join(hidden)})" if hidden else ""
         warnings.append(
-            f"you may not list Deployments in all namespaces{where}: check that the old "
+            f"you may not list Deployments in all namespaces{where}: make sure that the old "
             "tapp-controller does not run"
         )
     problems = []
@@ -46,7 +46,7 @@ def old_controller(kubectl: Kubectl, namespaces: Iterable[str]) -> tuple[list[st
             namespace = deployment["metadata"]["namespace"]
             problems.append(
                 f"the old controller is not stopped: Deployment {namespace}/{OLD_CONTROLLER} has "
-                f"{ready} ready replicas of {wanted}. Two controllers would change the same pods. "
+                f"{ready} of {wanted} replicas ready. Two controllers would change the same pods. "
                 "Stop the old one: "
                 f"kubectl scale deployment {OLD_CONTROLLER} -n {namespace} --replicas=0"
                 f"{kubectl.target}"
@@ -64,7 +64,10 @@ def old_webhook(kubectl: Kubectl) -> list[str]:
     try:
         found = kubectl.find(resource, "", OLD_WEBHOOK)
     except KubectlError as error:
-        return [f"could not look for the old admission webhook ({error})"]
+        return [
+            "the old admission webhook cannot be looked for: make sure that "
+            f"ValidatingWebhookConfiguration {OLD_WEBHOOK} does not exist ({error})"
+        ]
     if found is None:
         return []
     return [
@@ -83,16 +86,16 @@ def active_composite(kubectl: Kubectl) -> tuple[list[str], list[str]]:
         found = kubectl.find("compositecontrollers.metacontroller.k8s.io", "", COMPOSITE)
     except KubectlError as error:
         if error.reason == "Forbidden":
-            return [], [f"you may not read CompositeControllers: check that {COMPOSITE!r} "
+            return [], [f"you may not read CompositeControllers: make sure that {COMPOSITE!r} "
                         "does not exist yet"]  # fmt: skip
         raise
     if found is None:
         return [], []
     return [
-        f"the CompositeController {COMPOSITE!r} exists already, so a running Metacontroller has "
-        "removed the owner of each pod and claim without the label, and cannot create pods of the "
-        "same names. If there are such pods: delete the CompositeController while you migrate "
-        f"(kubectl delete compositecontroller {COMPOSITE}{kubectl.target}; no pod stops), run this "
-        "again, label the pods without an owner with the commands that it prints, then install "
-        "the CompositeController again"
+        f"the CompositeController {COMPOSITE!r} exists already. If Metacontroller runs, it has "
+        "removed the TApp as owner of all pods and claims that lack the label, and cannot replace "
+        "these pods. If there are such pods, delete the CompositeController, which stops no pod: "
+        f"kubectl delete compositecontroller {COMPOSITE}{kubectl.target}. Run this command again, "
+        "label the pods without an owner with the commands that it prints, and then install the "
+        "CompositeController again"
     ], []

@@ -36,7 +36,7 @@ class Tokens:
             raise TokenFileError(f"{self._path}: {error.strerror}") from None
         tokens = [line.strip() for line in lines if line.strip()]
         if not tokens:
-            raise TokenFileError(f"{self._path}: holds no token; write one a line")
+            raise TokenFileError(f"{self._path}: the file has no token; write one token per line")
         self._tokens = tokens
 
     def accept(self, header: str | None) -> bool:

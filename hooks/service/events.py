@@ -96,7 +96,7 @@ class Recorder:
                     self._put(document_of(tapp, event, plan.now, self._instance))
         except Exception as error:  # noqa: BLE001 - no error here may fail the sync
             _count(Outcome.FAILED)
-            LOGGER.error("events", exc_info=error)
+            LOGGER.error("the Events of a sync cannot be queued", exc_info=error)
 
     def close(self, seconds: float = 2.0) -> None:
         """Ends the thread, which has some seconds left to create the queued Events.
@@ -151,7 +151,9 @@ class Recorder:
             self._queue.append(document)
             self._changed.notify()
         if lost is not None:
-            self._drop(lost["metadata"]["name"], Outcome.DROPPED, "the queue is full")
+            self._drop(
+                lost["metadata"]["name"], Outcome.DROPPED, "too many Events wait to be written"
+            )
 
     def _ensure_thread(self) -> None:
         """Starts the thread once in each process, because a fork inherits no threads."""
@@ -221,7 +223,7 @@ class Recorder:
             self._logged = self._logged if silent else now
         if not silent:
             fields = {"outcome": outcome, "event": name, "error": failure}
-            LOGGER.warning("event not written", extra={"fields": fields})
+            LOGGER.warning("an Event was not written", extra={"fields": fields})
 
 
 def _count(outcome: Outcome) -> None:

@@ -76,7 +76,7 @@ class Resizer:
                 self._put(patch)
         except Exception as error:  # noqa: BLE001 - no error here may fail the sync
             _count(Outcome.FAILED)
-            LOGGER.error("resizes", exc_info=error)
+            LOGGER.error("the resizes of a sync cannot be queued", exc_info=error)
 
     def close(self, seconds: float = 2.0) -> None:
         """Ends the thread, and waits at most `seconds` for its end.
@@ -106,7 +106,7 @@ class Resizer:
         try:
             self._queue.put_nowait((now, patch))
         except Full:
-            self._tell(patch, Outcome.DROPPED, "the queue is full")
+            self._tell(patch, Outcome.DROPPED, "too many resizes wait to be sent")
 
     def _ensure_thread(self) -> None:
         """Starts the thread with a new queue, once in each process.
@@ -155,7 +155,7 @@ class Resizer:
         _count(outcome)
         pod = f"{patch.namespace}/{patch.name}"
         fields = {"outcome": outcome, "pod": pod, "error": error}
-        LOGGER.warning("pod not resized", extra={"fields": fields})
+        LOGGER.warning("a pod was not resized", extra={"fields": fields})
 
 
 def _count(outcome: Outcome) -> None:

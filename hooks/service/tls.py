@@ -77,7 +77,8 @@ class Handshakes:
             context = self._load()
         except OSError as error:
             LOGGER.warning(
-                "the certificate cannot be used", extra={"fields": {"error": str(error)}}
+                "connection refused: the TLS certificate cannot be read",
+                extra={"fields": {"error": str(error)}},
             )
             raise gevent.GreenletExit from None
         context.sslsocket_class = Connection

@@ -84,7 +84,7 @@ def deletion_message(tapp: Document) -> str:
     """Returns a sentence about the deletion of a TApp and what it waits for.
 
     Returns "" if the TApp is not being deleted. The condition Ready has the explanation as soon as
-    the service has seen the deletion. Until then the sentence names the finalizers, whose
+    the TApp service has seen the deletion. Until then the sentence names the finalizers, whose
     controllers have to act.
     """
     since = tapp["metadata"].get("deletionTimestamp")
@@ -95,8 +95,9 @@ def deletion_message(tapp: Document) -> str:
         return message
     names = ", ".join(tapp["metadata"].get("finalizers") or ["none"])
     return (
-        f"{_DELETED} since {since}, and its status does not say so yet: the controllers of its "
-        f"finalizers ({names}) have to act. If nothing changes, see whether Metacontroller runs"
+        f"{_DELETED} (since {since}), and its status does not say so yet: the controllers of its "
+        f"finalizers ({names}) have to act. If nothing changes, check that Metacontroller and the "
+        "TApp service run"
     )
 
 
@@ -177,6 +178,6 @@ def pending_probes(pod: Document) -> dict[str, str]:
 
 def _unmet_phrase(condition: Document) -> str:
     if not condition:
-        return "is unmet: nobody has set its condition yet"
+        return "is unmet: no controller has set its condition yet"
     text = ": ".join(each for key in ("reason", "message") if (each := condition.get(key)))
     return f"is unmet: {text or 'its condition is ' + str(condition.get('status'))}"

@@ -72,7 +72,7 @@ def carry_out(  # noqa: PLR0913 - what a verb under way consists of
     with uninterrupted():
         written = _write(session, *_with_current_metadata(session, seen, edited))
     generation = written["metadata"].get("generation")
-    session.say(f"{name}: written (generation {generation})")
+    session.say(f"{name}: the change was written (generation {generation})")
     if choices.wait:
         which = None if waits_for_all else ids
         message = f"{instances_phrase(ids)} done" if which else "done"

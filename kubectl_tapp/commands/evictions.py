@@ -25,7 +25,6 @@ from tapp.decide.rollout import spend
 from tapp.decide.verdicts import Action, Verdict
 from tapp.plan import Plan
 from tapp.pod.pod import Pod
-from tapp.words.ranges import id_list
 from tapp.words.reasons import Reason
 from tapp.words.times import written
 from tapp.words.vocabulary import RESTART_IN_PLACE, RESTART_INSTANCE, PendingAction
@@ -40,12 +39,15 @@ def evict_one_by_one(verb: Verb, found: dict[int, Pod]) -> None:
     `found` maps instance numbers to the pods.
     """
     ids = list(found)
-    verb.session.say(
-        f"TApp {verb.name}: evicts the pods of {instances_phrase(ids)}, one after the other: each "
-        "when the budget allows it, and the next one when its replacement is available"
-    )
+    text = f"TApp {verb.name}: evicts the pod of {instances_phrase(ids)} when the budget allows it"
+    if len(ids) > 1:
+        text = (
+            f"TApp {verb.name}: evicts the pods of {instances_phrase(ids)}, one after the other. "
+            "Each eviction waits until the budget allows it and the new pod before is available"
+        )
+    verb.session.say(text)
     write_each(
-        verb, ids, "restarted", id_list,
+        verb, ids, "restarted", instances_phrase,
         # Only the first eviction is tried in a dry run: the user's right is the same for all pods,
         # and each dry run takes a call of kubectl.
         attempt=lambda id: id == ids[0] and _evict(verb, id, found[id].uid, dry_run=True),
@@ -78,7 +80,7 @@ def restartable_pod(plan: Plan, id: int) -> Pod:
             how = "is stopped, so it has no pod to restart: start it"
         raise UsageError(f"instance {id} {how}")
     if instance.pod is None or instance.pod.terminating:
-        raise CommandError(f"instance {id} has no pod to restart now; the service is creating one")
+        raise CommandError(f"instance {id} has no pod now; the TApp service is creating one")
     if instance.pod.silent:
         raise CommandError(
             f"the node of instance {id} ({instance.pod.node}) has stopped reporting, so its pod "
@@ -119,7 +121,9 @@ def _eviction_obstacle(plan: Plan, id: int, uid: str) -> str:
     """
     instance = _instance(plan, id)
     if not instance.should_run:
-        raise CommandError(f"instance {id} is to stop now, so it is not restarted")
+        raise CommandError(
+            f"instance {id} was stopped or has finished in the meantime, so it is not restarted"
+        )
     if instance.pod is None or instance.pod.uid != uid:  # The pod is already gone
         return ""
     hold = instance.pod.spec.hold

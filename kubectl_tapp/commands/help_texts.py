@@ -49,7 +49,7 @@ EXAMPLES: Mapping[str, Sequence[Example]] = {
     ],
     "pause": [
         Example("Pause updates of TApp web", "pause web"),
-        Example("Pause updates, and wait until the service has seen that", "pause web --wait"),
+        Example("Pause updates, and wait until the TApp service has seen that", "pause web --wait"),
     ],
     "resume": [
         Example("Resume updates of TApp web", "resume web"),
@@ -138,10 +138,10 @@ WAIT_UNTIL: Mapping[str, str] = {
     "start": "the instances are available",
     "use": "the instances run the template and are available",
     "restart": "the restarted instances are available again",
-    "pause": "the service has seen the pause",
+    "pause": "the TApp service has seen the pause",
     "resume": "all instances are updated and available",
-    "hold": "the service has seen the hold",
-    "release": "the service has done what the hold prevented",
+    "hold": "the TApp service has seen the hold",
+    "release": "the TApp service has done what the hold prevented",
     "scale": "added instances are available and pods of removed instances are deleted",
     "rollback": "the updated instances are available",
     "advance": "the updated instances are available",

@@ -171,12 +171,14 @@ def _wait_until_respected(verb: Verb, pods: "Mapping[int, Pod]") -> None:
         gone += [id for id in left if (pod := now.get(id)) and pod.terminating]
         if gone:
             raise CommandError(
-                f"the hold came too late for {instances_phrase(gone)}: the service had not seen it "
-                "when it deleted the pod"
+                f"the hold came too late for {instances_phrase(gone)}: the TApp service deleted "
+                "the pod before it saw the hold"
             )
         return instances_phrase(left) if left else ""
 
-    waits = f"{verb.name}: the service has not seen the hold of {{}} yet"
-    late = "after {} the service has not seen the hold of {}"
+    waits = f"{verb.name}: the TApp service has not seen the hold of {{}} yet"
+    late = "after {} the TApp service has not seen the hold of {}"
     poll_until_done(session, verb.choices.seconds, unseen, waits, late)
-    session.say(f"{verb.name}: the service has seen the hold of {instances_phrase(list(pods))}")
+    session.say(
+        f"{verb.name}: the TApp service has seen the hold of {instances_phrase(list(pods))}"
+    )

@@ -129,9 +129,8 @@ def _stuck_reason(current: Progress, goal: WaitGoal, tapp: Document) -> str:
         place = tapp["metadata"]["namespace"]
         events = shell_command("describe", "tapp", goal.name, namespace=place, plugin=False)
         return (
-            f"no controller has acted on its generation {current.generation}: are Metacontroller "
-            "and the "
-            f"service running? {events} shows their Events"
+            f"no controller has acted on its generation {current.generation}. Check that "
+            f"Metacontroller and the TApp service run; {events} shows their Events"
         )
     return current.stuck_reason(goal.ids)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from kubectl_tapp.base.errors import CommandError
 from kubectl_tapp.base.observed import Document
+from kubectl_tapp.base.words import instances_phrase
 from kubectl_tapp.cluster.access import PODS
 from kubectl_tapp.cluster.session import uninterrupted
 from kubectl_tapp.commands.options import NOTHING_WRITTEN, DryRun
@@ -116,7 +117,7 @@ def annotate(  # noqa: PLR0913 - what a write to pods consists of
             session.cluster.patch(PODS, f"{verb.name}-{id}", patch, "merge", dry_run=dry_run)
 
     attempt = partial(write, dry_run=True)
-    write_each(verb, list(pods), done, id_list, attempt=attempt, write=write)
+    write_each(verb, list(pods), done, instances_phrase, attempt=attempt, write=write)
 
 
 def _annotated(verb: Verb, pods: "Mapping[int, Pod]", annotations: Annotations) -> list[Document]:

@@ -208,8 +208,8 @@ def idle_controller(tapp: Document, now: float) -> str:
     events = shell_command("describe", "tapp", metadata["name"], namespace=place, plugin=False)
     known = f" (status.observedGeneration is {seen})" if seen else ""
     return (
-        f"TApp {metadata['name']}: {clause}{known}. Until one acts, nothing changes. Are "
-        f"Metacontroller and the service running? {events} shows their Events"
+        f"TApp {metadata['name']}: {clause}{known}, so nothing changes. Check that Metacontroller "
+        f"and the TApp service run; {events} shows their Events"
     )
 
 

@@ -14,12 +14,13 @@ from tapp.plan import Plan
 from tapp.words.conditions import Type
 from tapp.words.groups import grouped
 from tapp.words.quoted import short
+from tapp.words.ranges import about
 from tapp.words.reasons import Standing
 
 Ids = list[int]
 _WAITING = (Standing.WAITING, Standing.ON_HOLD)  # For other instances, or for a person
 # The most reasons in a sentence and on a progress line, and characters of each of the latter
-_MAX_REASONS, _MAX_REASONS_IN_LINE, _MAX_CHARACTERS = 5, 2, 60
+_MAX_REASONS, _MAX_REASONS_IN_LINE, _MAX_CHARACTERS = 5, 2, 160
 
 
 class Progress:
@@ -143,17 +144,15 @@ class Progress:
         parts += [] if self.answered else ["no controller has acted on its newest spec yet"]
         parts += [f"{instances_phrase(found)}: {what}" for what, found in self.progressing.items()]
         held = self.grouped_by_brief(*_WAITING)
-        parts += [f"{instances_phrase(found)}: {why}" for why, found in held.items()]
+        parts += [about(found, why) for why, found in held.items()]
         blocked = list(self.grouped_by_brief(Standing.BLOCKED).items())[:_MAX_REASONS_IN_LINE]
-        parts += [
-            f"{instances_phrase(found)}: {short(why, _MAX_CHARACTERS)}" for why, found in blocked
-        ]
+        parts += [about(found, short(why, _MAX_CHARACTERS)) for why, found in blocked]
         return "; ".join(parts)
 
 
 def _sentences(left: Iterable[InstanceView]) -> list[str]:
     found = grouped((each.text, each.id) for each in left)
-    return [f"{instances_phrase(ids)}: {text}" for text, ids in found.items()]
+    return [about(ids, text) for text, ids in found.items()]
 
 
 def _fingerprint(plan: Plan, tapp: Document) -> int:

@@ -96,7 +96,7 @@ def _adoption_obstacle(item: Document, tapp: Document, *, beyond: bool) -> str:
     if not ownership_of(item, tapp).can_be_adopted:
         return "only objects without an owner can be adopted"
     if beyond:
-        return "its instance is outside spec.replicas, so the service would delete it"
+        return "its instance is outside spec.replicas, so the TApp service would delete it"
     return ""
 
 

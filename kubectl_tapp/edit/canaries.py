@@ -221,7 +221,8 @@ def check_named_instances(
     broken = [id for id in ids if id not in plan.available]
     kind = f"not available: {id_list(broken)}" if broken else "all available"
     total = sum(each.should_run for each in plan.instances)
-    return f"Canary: {len(ids)} of {total} instances: {instances_phrase(ids)} named ({kind})"
+    share = f"{len(ids)} of {total} {plural(total, 'instance')}"
+    return f"Canary: {instances_phrase(ids)}, as named ({share}; {kind})"
 
 
 def pick_instances(
@@ -288,13 +289,14 @@ def _explanation(
 ) -> str:
     wanted, total = of
     has = "has" if len(have) == 1 else "have"
-    before = f" {instances_phrase(have)} already {has} it;" if have else ""
+    before = f"{instances_phrase(have)} already {has} it; " if have else ""
+    share = f"{wanted} of {total} {plural(total, 'instance')}"
     if not ids:
-        return f"Canary: {wanted} of {total} instances:{before} no instance is picked"
+        return f"Canary of {share}: {before}no instance is picked"
     broken = [id for id in ids if id not in plan.available]
     count = len({node for node in nodes if node})
     where = f"on {count} {plural(count, 'node')}" if count else "on no node yet"
     kind = f"not available: {id_list(broken)}" if broken else "all available"
-    order = "highest numbers first"
+    order = "chosen from the highest number down"
     picked = f"{instances_phrase(ids)} picked ({kind}, {where}, {order})"
-    return f"Canary: {wanted} of {total} instances:{before} {picked}"
+    return f"Canary of {share}: {before}{picked}"

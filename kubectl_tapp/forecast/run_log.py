@@ -12,6 +12,7 @@ from tapp.plan import Plan
 from tapp.storage.claims import Claims, PodSource
 from tapp.words.groups import grouped
 from tapp.words.kinds import SERVICE
+from tapp.words.ranges import about
 from tapp.words.reasons import Reason, Standing
 
 # Outcomes of writes that are normal or that Metacontroller retries
@@ -107,7 +108,7 @@ def stuck_sentences(log: RunLog) -> list[str]:
         for each, reason in stands
         if each.standing is not Standing.DONE and reason not in _INTENDED_WAITS
     )
-    found = [f"{instances_phrase(ids)}: {text}" for text, ids in left.items()]
+    found = [about(ids, text) for text, ids in left.items()]
     if not log.played:
         return found
     refused = {act.name: act for act in log.acts if act.outcome not in _HARMLESS_OUTCOMES}

@@ -13,6 +13,7 @@ from kubectl_tapp.decide.inspection import Inspection
 from kubectl_tapp.decide.progress import Progress
 from tapp.words.groups import grouped
 from tapp.words.quoted import short
+from tapp.words.ranges import about
 from tapp.words.reasons import Standing
 
 _PULLING = ("ErrImagePull", "ImagePullBackOff")
@@ -56,9 +57,9 @@ def banner(view: Inspection, known: Progress) -> Banner:
         parts.append(f"{instances_phrase(ids)} {verb} for {whom}")
     elif waiting:
         briefs = grouped((each.brief, each.id) for each in waiting)
-        parts += [f"{instances_phrase(ids)}: {text}" for text, ids in briefs.items()]
+        parts += [about(ids, text) for text, ids in briefs.items()]
     texts = grouped((each.text, each.id) for each in blocked)
-    words = [f"{instances_phrase(ids)}: {text}" for text, ids in texts.items()]
+    words = [about(ids, text) for text, ids in texts.items()]
     return Banner("; ".join(parts) or short(stuck, _MAX_CHARACTERS), tuple(words) or (stuck,))
 
 

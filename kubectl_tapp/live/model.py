@@ -16,7 +16,7 @@ from kubectl_tapp.base.reading import (
     last_seen,
     state_of,
 )
-from kubectl_tapp.base.words import instances_phrase, plural
+from kubectl_tapp.base.words import plural
 from kubectl_tapp.cluster.access import PODS
 from kubectl_tapp.decide.events import describe, newest
 from kubectl_tapp.decide.inspection import Inspection, Row, rows_of_status, sentences_of_status
@@ -35,7 +35,7 @@ from kubectl_tapp.show.status import grouped_changes, headline
 from kubectl_tapp.show.why import explain_instances
 from tapp.decide.kept_instances import label_of
 from tapp.words.groups import grouped
-from tapp.words.ranges import id_list, numbers, ranges
+from tapp.words.ranges import about, id_list, numbers, ranges
 from tapp.words.reasons import Standing
 
 Model = dict[str, Any]
@@ -108,7 +108,7 @@ def model_of(view: Inspection, entries: Iterable[HistoryEntry]) -> Model:
     runs = _instances_by_revision(view, entries)
     # The banner names the instances that wait and their reasons already.
     waiting = [] if stuck.sentence else document["waits"]
-    waits = [f"{instances_phrase(each['instances'])}: {each['message']}" for each in waiting]
+    waits = [about(each["instances"], each["message"]) for each in waiting]
     refused = [f"{each['type']}: {each['message']}" for each in document["refused"]]
     unread, left = document["unread"].values(), reminders(view)
     notes = [view.idle, *waits, *refused, *document["events"], *unread, *left]

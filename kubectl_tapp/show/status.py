@@ -32,7 +32,7 @@ from kubectl_tapp.show.columns import ShrinkStep, fitted_table
 from kubectl_tapp.show.next_steps import next_step_block
 from kubectl_tapp.show.reminders import reminders_block
 from tapp.words.groups import grouped
-from tapp.words.ranges import id_list, ranges
+from tapp.words.ranges import about, id_list, ranges
 from tapp.words.times import written
 from tapp.words.vocabulary import InstanceStatus
 
@@ -195,7 +195,7 @@ def lines_below_table(view: Inspection) -> list[str]:
     waits = reasons_by_instances(view)
     if waits:
         lines.append("")
-        lines += [f"{instances_phrase(ids)}: {text}" for text, ids in waits[:_MAX_REASONS]]
+        lines += [about(ids, text) for text, ids in waits[:_MAX_REASONS]]
         if len(waits) > _MAX_REASONS:
             others = [id for _, ids in waits[_MAX_REASONS:] for id in ids]
             why = tapp_command(view.observed.tapp, "why", ranges(others))

@@ -26,7 +26,7 @@ from kubectl_tapp.show.reminders import reminders_block
 from tapp.decide.verdicts import Action
 from tapp.words.groups import grouped
 from tapp.words.quoted import quoted
-from tapp.words.ranges import ranges
+from tapp.words.ranges import about, ranges
 from tapp.words.reasons import Reason
 from tapp.words.remedies import Remedy
 from tapp.words.times import UNKNOWN, seconds
@@ -153,7 +153,7 @@ def _grouping_key(case: Explanation) -> Hashable:
 
 def _block(view: Inspection, group: Sequence[Explanation]) -> list[str]:
     first, rows = group[0], [case.row for case in group]
-    result = [f"{instances_phrase(row.id for row in rows)}: {first.text}"]
+    result = [about((row.id for row in rows), first.text)]
     result.append(f"    {_pod_line(view, rows)}")
     if any(_grouping_key(case) != _grouping_key(first) for case in group):
         result.append(f"    for example {first.row.id}:")

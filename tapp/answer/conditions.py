@@ -261,7 +261,8 @@ def _unless_degraded(progressing: Finding, degraded: Finding, kept: str) -> Find
     """
     if progressing.reason == Reason.COMPLETE and degraded.status == "True":
         message = (
-            "nothing more is done until the problem that the condition Degraded names is solved"
+            "the condition Degraded names a problem; the TApp service does nothing more until that "
+            "problem is solved"
         )
         message += f"; {kept}" if kept else ""
         return Finding(Type.PROGRESSING, "False", Reason.COMPLETE, message)
@@ -304,7 +305,7 @@ def _degraded(refused: list[Finding], broken: list[str]) -> Finding:
     if broken:
         more = f" and {len(broken) - _SHOWN} more" if len(broken) > _SHOWN else ""
         return Finding(Type.DEGRADED, "True", Reason.BROKEN, "; ".join(broken[:_SHOWN]) + more)
-    message = "nothing is refused and nothing is known to be broken"
+    message = "no problem is known: no instance is broken, and no part of the spec is refused"
     return Finding(Type.DEGRADED, "False", Reason.AS_EXPECTED, message)
 
 

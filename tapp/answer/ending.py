@@ -27,7 +27,7 @@ _UNCOUNTED = Finding(
     Reason.DELETING,
     "the TApp is being deleted, so none of its instances should run",
 )
-_NOTHING = "nothing is refused and nothing is known to be broken"
+_NOTHING = "no problem is known: no instance is broken, and no part of the spec is refused"
 
 
 def status_of(
@@ -110,11 +110,11 @@ def _findings(teardown: Teardown, left: Left) -> list[Finding]:
         waits.append(_held(teardown))
     waits += _waits(left, {*silent, *teardown.held, *(one.name for one in others)})
     troubles = [finding.message for finding in overdue]
-    when = f" since {left.since}" if left.since else ""
+    when = f" (since {left.since})" if left.since else ""
     message = f"the TApp is being deleted{when}"
-    message += f" and waits for {'; for '.join(waits)}" if waits else ""
+    message += f"; the deletion waits for {'; for '.join(waits)}" if waits else ""
     message += "; ".join(["", *troubles])
-    message += "" if waits or troubles else ", and nothing delays that"
+    message += "" if waits or troubles else "; nothing delays the deletion"
     if silent or overdue:
         reason = Reason.NODES_SILENT if silent else overdue[0].type
         degraded = Finding(Type.DEGRADED, "True", reason, message)
@@ -147,9 +147,9 @@ def _waits(left: Left, described: set[str]) -> list[str]:
     if others := left.finalizers:
         text = f"finalizer{'s'[: len(others) != 1]} {name_list(others)} of the TApp"
         if "foregroundDeletion" in others:
-            text += ", with which the garbage collector deletes all that the TApp owns first"
+            text += " (the garbage collector first deletes the objects that the TApp owns)"
         elif "orphan" in others:
-            text += ", with which the garbage collector first releases all that the TApp owns"
+            text += " (the garbage collector first removes the TApp as owner of its objects)"
         parts.append(text)
     return parts
 

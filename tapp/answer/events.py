@@ -30,7 +30,7 @@ from tapp.pod.pod import Pod
 from tapp.words.conditions import ALWAYS, HARMLESS, Type
 from tapp.words.groups import grouped
 from tapp.words.quoted import quoted
-from tapp.words.ranges import instance_list, numbers
+from tapp.words.ranges import about, each_instance, instance_list, numbers
 from tapp.words.reasons import Reason
 from tapp.words.vocabulary import InstanceStatus
 
@@ -147,7 +147,7 @@ def _deleted(plan: Plan) -> Iterator[_News]:
     The instance is killed, has finished, or has a number that is not below `spec.replicas`.
     """
     for reason, cases in _deletions(plan, replaced=False):
-        note = f"{_ids(cases)}: {_due(plan, cases[0]).message}"
+        note = about(ids_of(cases), _due(plan, cases[0]).message)
         key = (reason, *((_generation(plan),) if reason in _BY_SPEC else _uids(cases)))
         yield _News(EventReason.DELETED, Action.DELETE, note, key, pod=_only_pod(cases))
 
@@ -184,7 +184,7 @@ def _replaced(plan: Plan) -> Iterator[_News]:
     """Yields the replacement of pods that have ended; it is a warning if a pod has failed."""
     for reason, cases in _deletions(plan, replaced=True):
         failed = [case for case in cases if case.instance.status is not InstanceStatus.POD_SUCC]
-        note = f"{_ids(cases)}: {_due(plan, (failed or cases)[0]).message}"
+        note = about(ids_of(cases), _due(plan, (failed or cases)[0]).message)
         yield _News(
             EventReason.RECREATED,
             Action.DELETE,
@@ -213,8 +213,8 @@ def _taken(plan: Plan) -> Iterator[_News]:
     ]
     if cases:
         note = (
-            f"{_ids(cases)}: an eviction or a person is deleting the pod, which is not part of an "
-            "update; a new pod follows"
+            f"{each_instance(ids_of(cases))}: the pod is being deleted by an eviction or a person, "
+            "not by an update; a new pod follows"
         )
         yield _News(EventReason.RECREATED, Action.KEEP, note, _uids(cases), pod=_only_pod(cases))
 
@@ -233,7 +233,7 @@ def _waiting(plan: Plan) -> Iterator[_News]:
     for reasons in (BUDGET_REASONS, (Reason.WAITING_FOR_DOMAIN,), (Reason.PAUSED,)):
         cases = [case for case in plan.notable if case.decision.reason in reasons]
         if cases:
-            note = f"{_ids(cases)}: {cases[0].decision.message}"
+            note = about(ids_of(cases), cases[0].decision.message)
             key = (_generation(plan), reasons[0])
             yield _News(EventReason.WAITING, Action.KEEP, note, key)
 
@@ -250,7 +250,7 @@ def _held(plan: Plan) -> Iterator[_News]:
         if case.instance.id not in before and (pod := case.instance.pod)
     )
     for action, cases in sorted(found.items()):
-        note = f"{_ids(cases)}: {cases[0].decision.message}"
+        note = about(ids_of(cases), cases[0].decision.message)
         key = (_generation(plan), action)
         yield _News(EventReason.HELD, Action.KEEP, note, key, pod=_only_pod(cases))
 

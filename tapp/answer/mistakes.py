@@ -53,7 +53,7 @@ def _unknown_statuses(plan: Plan) -> Finding | None:
     wrong = sorted(key for key, value in asked.items() if value not in _KNOWN_STATUSES)
     if not wrong:
         return None
-    message = f"spec.statuses[{quoted(wrong[0])}] is {quoted(asked[wrong[0]])} and changes nothing"
+    message = f"spec.statuses[{quoted(wrong[0])}] is {quoted(asked[wrong[0]])} and has no effect"
     more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
     return refused(
         Type.UNKNOWN_STATUSES,
@@ -151,7 +151,8 @@ def _invalid_partition(plan: Plan) -> Finding | None:
     A partition is also invalid if it applies to a template that does not exist.
     """
     message = (
-        plan.partition.problem and f"{plan.partition.problem} is updated until it is corrected"
+        plan.partition.problem
+        and f"{plan.partition.problem} is updated until the field is corrected"
     )
     return refused(Type.INVALID_PARTITION, Reason.NOT_A_PARTITION, message)
 

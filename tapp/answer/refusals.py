@@ -20,7 +20,7 @@ from tapp.storage.growth import Obstacle
 from tapp.words.conditions import Finding, Type
 from tapp.words.kinds import DISRUPTION_BUDGET, SERVICE
 from tapp.words.quoted import quoted, short
-from tapp.words.ranges import SHOWN, id_list, instance_list, joined, name_list
+from tapp.words.ranges import SHOWN, each_instance, id_list, instance_list, joined, name_list
 from tapp.words.reasons import Reason
 from tapp.words.vocabulary import RESTART_IN_PLACE
 
@@ -39,9 +39,9 @@ def _pods_not_created(plan: Plan) -> Finding | None:
     """
     since = _since(overdue(plan.findings.missing.pods, plan.now))
     message = since and (
-        f"pods that the service has requested do not exist: {since}. If the API server refuses "
-        f"them, `kubectl describe tapp {_place(plan)}` shows its error in the Events. Otherwise "
-        "pods of these names exist and do not belong to this TApp: "
+        f"pods that the TApp service has requested do not exist: {since}. If the API server "
+        f"refuses them, `kubectl describe tapp {_place(plan)}` shows its error in the Events. "
+        "Otherwise pods of these names exist and do not belong to this TApp: "
         f"`kubectl tapp adopt {_place(plan)}` adopts those without an owner"
     )
     return refused(Type.PODS_NOT_CREATED, Reason.MISSING, message)
@@ -172,7 +172,7 @@ def _invalid_budget(plan: Plan) -> Finding | None:
     problems = [b.problem for b in (plan.budgets.force, plan.budgets.rolling) if b.problem]
     message = "; ".join(problems)
     if message:
-        message += "; instances with this budget are not updated until it is corrected"
+        message += "; instances with this budget are not updated until the field is corrected"
     return refused(Type.INVALID_BUDGET, Reason.NOT_A_BUDGET, message)
 
 
@@ -237,7 +237,8 @@ def _duplicate_merge_keys(plan: Plan) -> Finding | None:
     message = (
         f"{instance_list(doubled)}: {next(iter(doubled.values()))} has two entries with the same "
         "merge key, which Metacontroller cannot apply; install the admission policy that "
-        "removes its last-applied annotation from pods, then kill and start these instances"
+        "removes its last-applied annotation from pods, then stop and start these instances "
+        "(`kubectl tapp kill`, `kubectl tapp start`)"
     )
     return refused(Type.DUPLICATE_MERGE_KEYS, Reason.NOT_MERGEABLE, message)
 
@@ -288,8 +289,8 @@ def _services_not_created(plan: Plan) -> Finding | None:
         return None
     if SERVICE not in plan.world.declared.plain:
         message = (
-            "no Service is created, because spec.serviceTemplate needs the component services: "
-            "install metacontroller/components/services"
+            "no Service is created, because spec.serviceTemplate needs the component services, "
+            "which is not installed: install metacontroller/components/services"
         )
         return refused(Type.SERVICES_NOT_CREATED, Reason.NOT_REGISTERED, message)
     findings = plan.findings
@@ -305,7 +306,7 @@ def _services_not_created(plan: Plan) -> Finding | None:
         )
     if absent:
         parts.append(
-            "Services that the service has requested do not exist or differ: "
+            "Services that the TApp service has requested do not exist or differ: "
             f"{_since(absent)}. `kubectl describe tapp {_place(plan)}` shows the error of the API "
             "server in the Events; a Service that exists already does not belong to this TApp"
         )
@@ -322,7 +323,8 @@ def _disruption_budget_not_applied(plan: Plan) -> Finding | None:
     if DISRUPTION_BUDGET not in plan.world.declared.plain:
         message = (
             "no PodDisruptionBudget is created, because spec.disruptionBudget needs the component "
-            "disruption-budgets: install metacontroller/components/disruption-budgets"
+            "disruption-budgets, which is not installed: install "
+            "metacontroller/components/disruption-budgets"
         )
         return refused(Type.DISRUPTION_BUDGET_NOT_APPLIED, Reason.NOT_REGISTERED, message)
     found = plan.findings.storage.disruption_budget
@@ -358,8 +360,8 @@ def _unreadable_pods(plan: Plan) -> Finding | None:
         return None
     first = left[0].pod.unreadable if left[0].pod is not None else ""
     ids = instance_list([instance.id for instance in left])
-    what = "the pod, and does not change it" if len(left) == 1 else "the pods, and changes none"
-    message = f"{ids}: the service cannot read {what}: {first}"
+    pods, them = ("pod", "it") if len(left) == 1 else ("pods", "them")
+    message = f"{ids}: the TApp service cannot read the {pods} and does not change {them}: {first}"
     return refused(Type.UNREADABLE_PODS, Reason.UNREADABLE, message)
 
 
@@ -367,8 +369,8 @@ def _foreign_pods(plan: Plan) -> Finding | None:
     """Returns the condition about pods of the TApp whose name belongs to no instance, or None."""
     names = name_list([pod.name for pod in plan.world.foreign])
     message = names and (
-        f"the TApp owns pods whose names are not the names of instances: {names}. The service does "
-        "not change them; delete them, or remove their ownerReferences"
+        f"the TApp owns pods whose names are not the names of instances: {names}. The TApp service "
+        "does not change them; delete them, or remove their ownerReferences"
     )
     return refused(Type.FOREIGN_PODS, Reason.NO_INSTANCE, message)
 
@@ -440,9 +442,10 @@ def _pod_status_not_written(plan: Plan) -> Finding | None:
     """
     unserved = plan.findings.markers.unserved
     message = (
-        f"{instance_list(unserved)}: nothing writes the status of the pod, so its readiness gate "
-        "does not change, or it stays on its lost node. Install the component "
-        "metacontroller/components/pod-status, or see why it does not work"
+        f"{each_instance(unserved)}: the status of the pod is not written, so its readiness gate "
+        "does not change, or the pod stays on its lost node. If the component pod-status is not "
+        "installed, install metacontroller/components/pod-status. Otherwise the Events of the pod "
+        "show why it does not work"
         if unserved
         else ""
     )
@@ -459,9 +462,9 @@ def _most_nodes_silent(plan: Plan) -> Finding | None:
     if not nodes.guarded or plan.world.tapp.spec.never_migrate:
         return None
     message = (
-        f"{nodes.silent} of {nodes.all} nodes have stopped reporting: it is more likely that the "
-        "control plane is cut off than that all of them are lost, so no instance starts on another "
-        "node until most nodes report"
+        f"{nodes.silent} of {nodes.all} nodes have stopped reporting, probably because the network "
+        "to the control plane is broken. Until most nodes report again, the TApp service does not "
+        "count these nodes as lost and starts no instance on another node"
     )
     return refused(Type.MOST_NODES_SILENT, Reason.GUARDED, message)
 

@@ -35,13 +35,13 @@ _SOON_SEEN = 5.0  # Seconds after which a created pod should appear in a sync re
 _CREATED_LATER = Verdict(
     Action.ABSENT,
     Reason.WAITING_FOR_TURN,
-    "its pod is created in one of the next syncs: this sync creates as much as one response may "
-    "hold (TAPP_MAX_NEW_PODS_BYTES)",
+    "its pod follows in one of the next syncs, because this sync already creates as many objects "
+    "as one response may hold (TAPP_MAX_NEW_PODS_BYTES)",
 )
 _UPDATED_LATER = wait(
     Reason.WAITING_FOR_TURN,
-    "it is updated in one of the next syncs: this sync writes as much as one response may hold "
-    "(TAPP_MAX_NEW_PODS_BYTES)",
+    "its update follows in one of the next syncs, because this sync already writes as many objects "
+    "as one response may hold (TAPP_MAX_NEW_PODS_BYTES)",
 )
 _STAYING = (Action.KEEP, Action.MARK, Action.ADOPT, Action.UPDATE)
 

@@ -38,7 +38,7 @@ class Attempt(NamedTuple):
 
 
 _TERMINATING = wait(
-    Reason.TERMINATING, "its pod is being deleted; the next step follows when the pod is gone"
+    Reason.TERMINATING, "its pod is being deleted; the TApp service continues when the pod is gone"
 )
 _NOTHING = Attempt()
 _IN_MORE = "more than images and metadata"
@@ -63,7 +63,8 @@ def judge(instance: Instance) -> Verdict:
     if pod.unreadable:
         return wait(
             Reason.UNREADABLE_POD,
-            f"the service cannot read its pod and does not change it: {short(pod.unreadable)}",
+            "the TApp service cannot read its pod, so it does not change the pod: "
+            f"{short(pod.unreadable)}",
         )
     # 5. Completed: replace the pod, or leave it for users to look at.
     if pod.phase in COMPLETED:
@@ -81,8 +82,9 @@ def judge(instance: Instance) -> Verdict:
             return attempt.verdict or _recreate(instance, template, way, attempt.obstacle)
         if pod.image_writers and (images := edited_images(pod)):
             message = (
-                f"{images}; the service keeps that image. To use it in new pods as well, write it "
-                "into the template. To go back to the template's image, replace the pod"
+                f"{images}. The TApp service keeps the pod's image. To use that image in new pods, "
+                "too, write it into the template. To go back to the template's image, replace the "
+                "pod"
             )
             return wait(Reason.IMAGES_EDITED, message)
         return _with_resources(instance, pod, template)
@@ -106,20 +108,20 @@ def _not_wanted(instance: Instance) -> Verdict | None:
     finished and its pod stays for now.
     """
     if not instance.wanted:
-        reason, message = (Reason.SCALED_DOWN, "its number is not below spec.replicas")
+        reason, message = Reason.SCALED_DOWN, "its number is not below spec.replicas"
     elif instance.killed:
-        reason, message = Reason.KILLED, "spec.statuses has Killed for it, which stops it"
+        reason, message = Reason.KILLED, "spec.statuses sets it to Killed"
     elif instance.pod is None or instance.remove_finished:
         reason, message = (
             Reason.FINISHED,
-            f"its pod ended as {instance.status}, and it does not run again",
+            f"it has finished ({instance.status}) and does not run again",
         )
     else:
         # The pod of a finished instance stays, unless the spec says otherwise (rule 5).
         return None
     if instance.pod is None:
-        return Verdict(Action.ABSENT, reason, message)
-    return Verdict(Action.DELETE, reason, f"{message}; its pod is deleted")
+        return Verdict(Action.ABSENT, reason, f"{message}, so it has no pod")
+    return Verdict(Action.DELETE, reason, f"{message}, so the TApp service deletes its pod")
 
 
 def _missing(instance: Instance) -> Verdict:
@@ -131,7 +133,7 @@ def _missing(instance: Instance) -> Verdict:
         return _decided(instance)
     if blocked := instance.no_new_pod or template.obstacle:
         return Verdict(Action.ABSENT, Reason.BLOCKED, blocked)
-    message = f"its pod is created from template {quoted(template.name)}"
+    message = f"the TApp service creates its pod from template {quoted(template.name)}"
     if history is not None:
         if history.revision:
             message += f" as it was at revision {history.revision}"
@@ -147,16 +149,17 @@ def _completed(instance: Instance, pod: Pod) -> Verdict:
     """
     template = instance.template
     if instance.finished:
-        return wait(Reason.FINISHED, f"its pod ended as {instance.status} and stays")
+        message = f"it has finished ({instance.status}) and does not run again; its pod is kept"
+        return wait(Reason.FINISHED, message)
     if instance.leaving:
-        message = "it was stopped, and starts again with a new pod"
+        message = "it was stopped and is started again: a new pod follows when the old pod is gone"
         return Verdict(Action.DELETE, Reason.KILLED, message)
     if template is None:
         return _decided(instance)
     if obstacle := template.obstacle or instance.no_new_pod:
         return wait(Reason.BLOCKED, obstacle)
     if pod.failed_by_service:
-        reason, why = Reason.NODE_LOST, "was on a node that is lost"
+        reason, why = Reason.NODE_LOST, "was on a lost node"
     elif ended_by_update(pod, instance.update):
         reason, why = Reason.ENDED_BY_UPDATE, "was ended by its update"
     elif pod.disruption:
@@ -164,15 +167,15 @@ def _completed(instance: Instance, pod: Pod) -> Verdict:
     else:
         reason, why = Reason.COMPLETED, f"has {pod.phase.lower()}"
     if instance.never_migrate:
-        message = f"its pod {why}, and is not replaced, because spec.neverMigrate is true"
+        message = f"its pod {why} and is not replaced, because spec.neverMigrate is true"
         return wait(Reason.NEVER_MIGRATE, message)
     if instance.pace is not None and not instance.pace.is_due:
         failures = instance.pace.failures
         times = "" if failures == 1 else f", {failures} times in a row"
         when = written(instance.pace.due + 1)  # `written` drops the fraction of the second
-        message = f"its pod {why} soon after its creation{times}; the next pod is created"
+        message = f"its pod {why} soon after its creation{times}; the next pod will be created"
         return wait(Reason.BACK_OFF, f"{message} at {when}")
-    return Verdict(Action.DELETE, reason, f"its pod {why}, and is replaced")
+    return Verdict(Action.DELETE, reason, f"its pod {why}, so the TApp service replaces it")
 
 
 def _names(containers: Iterable[str]) -> str:
@@ -221,7 +224,8 @@ def _with_resources(instance: Instance, pod: Pod, template: Template) -> Verdict
     if history is None or not history.revision:
         return UP_TO_DATE
     more = history.additions and f", {history.additions}"
-    return wait(Reason.KEPT, f"the partition keeps it at revision {history.revision}{more}")
+    message = f"spec.updateStrategy.partition keeps it at revision {history.revision}{more}"
+    return wait(Reason.KEPT, message)
 
 
 def _resizing(state: Resizing) -> Verdict:
@@ -285,11 +289,15 @@ def _of_another(instance: Instance, pod: Pod, template: Template) -> Attempt:
         and describes(template.annotations, manifest.annotations)
     ):
         message = (
-            "another controller created its pod, which matches the template: its labels are added"
+            "another controller created its pod, and the pod matches the template, so the TApp "
+            "service only adds its own labels to the pod"
         )
         return Attempt(Verdict(Action.ADOPT, Reason.ADOPTED, message, Adopt(pod, template)))
     if instance.kept:
-        message = "another controller created its pod, and the partition keeps the pod as it is"
+        message = (
+            "another controller created its pod, and spec.updateStrategy.partition keeps the pod "
+            "as it is"
+        )
         return Attempt(wait(Reason.KEPT, message))
     return _NOTHING if differs_in_images_only(wanted, observed) else Attempt(obstacle=_IN_MORE)
 
@@ -308,8 +316,8 @@ def _different(instance: Instance, pod: Pod, template: Template) -> Verdict:
             return attempt.verdict
         in_place = not attempt.obstacle
     elif instance.comparison is not None and instance.comparison.same:
-        message = f"template {quoted(template.name)} describes the same pod in another form, so "
-        message += "only labels of the pod change"
+        message = f"template {quoted(template.name)} is written differently and describes the same "
+        message += "pod, so only labels of the pod change, and nothing restarts"
         return Verdict(Action.ADOPT, Reason.SAME_MEANING, message, Adopt(pod, template))
     else:
         more = _beyond_metadata(instance, spec, template)

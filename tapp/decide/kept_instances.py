@@ -84,7 +84,8 @@ class KeptInstances:
         stays = pod is not None and not pod.completed
         decided = no_template(
             Reason.KEPT if stays else Reason.REVISION_NOT_FOUND,
-            f"the partition keeps it at revision {revision}, which is not in the history",
+            f"spec.updateStrategy.partition keeps it at revision {revision}, which is not in the "
+            "history",
             has_pod=pod is not None,
         )
         return msgspec.structs.replace(

@@ -292,7 +292,7 @@ class _Marking:
         if not self._differs(pod):
             # Only markers about the hold change. They do not affect the decision.
             return Verdict(Action.MARK, decision.reason, decision.message, change)
-        message = f"labels or annotations of its pod have to change; {decision.message}"
+        message = f"the TApp service changes labels or annotations of its pod; {decision.message}"
         return Verdict(Action.MARK, Reason.MARKS_CHANGED, message, change)
 
     def _step(self, pod: Pod, reason: Reason, message: str, **markers: str) -> Verdict:

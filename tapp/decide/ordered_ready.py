@@ -33,8 +33,8 @@ def _until(event: str, reason: Reason = Reason.WAITING_FOR_ORDER) -> _Delays:
     `event` is a clause for the messages, such as "instance 2 is gone".
     """
     return _Delays(
-        Verdict(Action.ABSENT, reason, f"its pod is created when {event} ({_POLICY})"),
-        wait(reason, f"its pod is deleted when {event} ({_POLICY})"),
+        Verdict(Action.ABSENT, reason, f"its pod will be created when {event} ({_POLICY})"),
+        wait(reason, f"its pod will be deleted when {event} ({_POLICY})"),
     )
 
 

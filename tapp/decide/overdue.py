@@ -243,20 +243,18 @@ def _remedy(kind: str, one: Kept, namespace: str) -> str:
     if not one.finalizers:
         return ""
     single = len(one.finalizers) == 1
-    text = (
-        f". The controller of {'this finalizer' if single else 'each finalizer'} has to remove it; "
-        "see the log of that controller"
-    )
+    which = "this finalizer" if single else "each finalizer"
+    text = f". The controller of {which} has to remove it: see the log of that controller"
     commands = [
         f"`kubectl patch {kind} {one.name} -n {namespace} --type=json -p '{_removal(place, name)}'`"
-        f" removes finalizer {name} from {kind} {one.name}"
+        f" removes finalizer {name}"
         for place, name in enumerate(one.finalizers[:SHOWN])
         # Kubernetes itself removes this finalizer as soon as no pod uses the claim.
         if name != _PROTECTED and _FINALIZER.fullmatch(name)
     ]
     if not commands:
         return text
-    return f"{text}. Only if the controller no longer exists: {'; '.join(commands)}"
+    return f"{text}. If the controller no longer exists, {'; '.join(commands)}"
 
 
 def _removal(place: int, finalizer: str) -> str:

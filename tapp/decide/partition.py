@@ -121,11 +121,11 @@ def partition_of(
             return Partition(shown, current), instances
         size = partition_size(strategy.partition, size)
     except ValueError as error:
-        problem = f"spec.updateStrategy.partition: {error}: no instance of {quoted(rolling)}"
+        problem = f"spec.updateStrategy.partition: {error}, so no instance of {quoted(rolling)}"
     if unnamed:
         size = len(group)
         problem = (
-            f"spec.updateStrategy.template: there is no template {quoted(rolling)}: no instance"
+            f"spec.updateStrategy.template: there is no template {quoted(rolling)}, so no instance"
         )
     same_rollout = not update or status.update_revision == update
     # Without a pod an instance stays kept in the next rollout, too: it has to come back as it was.

@@ -128,9 +128,9 @@ def apply_pod_holds(
             continue
         result.requests[pod.name] = request
         if request.held:
-            since = f" since {request.since}" if request.since else ""
-            what = f"the {_NAMES[action]} is pending{since}"
-            text = f"{sentence(pod, request)}; {what}: {verdict.message}"
+            waits = f"has been pending since {request.since}" if request.since else "is pending"
+            what = f"the {_NAMES[action]} {waits}"
+            text = f"{sentence(pod, request)}; {what}. When the hold ends: {verdict.message}"
             result.delays[case.instance.id] = wait(Reason.HELD, text)
             if request.ends < inf:
                 result.waits.append(request.ends - now)
@@ -186,7 +186,7 @@ def sentence(pod: Pod, request: HoldRequest) -> str:
     until = "" if request.ends == inf else f" until {written(request.ends)} at the latest"
     if not request.since:
         until = (
-            ", and the service cannot write the pending action to the pod, because it cannot read "
-            "the pod"
+            ", and the TApp service cannot write the pending action to the pod, because it cannot "
+            "read the pod"
         )
     return f"its pod is on hold (reason: {quoted((pod.spec.hold or NO_HOLD).reason)}){until}"

@@ -25,7 +25,9 @@ from tapp.world import Options, World
 AGAIN = 10.0
 OVERDUE_AFTER = 60.0
 LAST = 20.0
-_NO_COMPONENT = Wanted(obstacle="resources: InPlace needs the component resize")
+_NO_COMPONENT = Wanted(
+    obstacle="resources: InPlace needs the component resize, which is not installed"
+)
 
 
 @dataclass
@@ -170,7 +172,7 @@ def _not_accepted(since: str) -> str:
     """
     return (
         f"a resize of its pod was requested at {since}, and the API server has not accepted it; "
-        "the log of tapp-hooks shows the error"
+        "the log of the TApp service (tapp-hooks) shows the error"
     )
 
 

@@ -256,7 +256,10 @@ def _state_of(
     if not pod.node:
         return _wait_for_node(pod), _known(seconds(pod.created))
     if state is ServingState.DELETION_UNCONFIRMED:
-        return "its pod may be ending already: the service has just requested its deletion", None
+        return (
+            "its pod may be ending already: the TApp service has just requested its deletion",
+            None,
+        )
     if pod.phase != "Running":
         return f"its pod is {pod.phase.lower()}", _known(seconds(pod.created))
     if instance.silent_since is not None:
@@ -265,7 +268,8 @@ def _state_of(
     if pod.ready is not True:
         return "its pod is not Ready", _known(seconds(pod.ready_since))
     sentence = (
-        "its pod is Ready, but not yet for spec.minReadySeconds, or for one more run of its probe"
+        "its pod is Ready, but has not been Ready long enough to count as available "
+        "(spec.minReadySeconds, or one more run of its probe)"
     )
     return sentence, _known(seconds(pod.ready_since))
 

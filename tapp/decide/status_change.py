@@ -44,8 +44,8 @@ class Owner(Enum):
     """The kind of object that owns a pod; the value describes it for people."""
 
     TAPP = "a TApp"
-    NOBODY = "nobody: its TApp went and left it"
-    OTHER = "somebody else, or it never was an instance"
+    NOBODY = "no object: its TApp was deleted without it"
+    OTHER = "another owner, or the pod was never an instance"
 
 
 def owner_of(labels: Any, references: Any) -> Owner:

@@ -34,9 +34,9 @@ def filling_problem(total: int, instances: int, most_of_it: str = "") -> str:
         return ""
     return (
         f"its placeholders make {total:,} bytes of text for {instances} instances{most_of_it} (the "
-        f"length, and {PLACEHOLDER_BYTES} for each placeholder), and the service fills in at most "
-        f"{MOST_FILLED_IN:,}: move text into a ConfigMap, use fewer placeholders, or run fewer "
-        "instances"
+        f"length, and {PLACEHOLDER_BYTES} for each placeholder), and the TApp service fills in at "
+        f"most {MOST_FILLED_IN:,}: move text into a ConfigMap, use fewer placeholders, or run "
+        "fewer instances"
     )
 
 

@@ -71,7 +71,7 @@ def wanted_of(spec: PodSpec, template: Template) -> Wanted:
         now = {name: spec.resources_of(name) for name in spec.images}
         classes = qos_class(now.values()), qos_class({**now, **changes}.values())
         if classes[0] != classes[1]:
-            obstacles.append(f"its QoS class would be {classes[1]}, and is {classes[0]}")
+            obstacles.append(f"its QoS class would change from {classes[0]} to {classes[1]}")
     return Wanted(changes, tuple(restarts), next(iter(obstacles), ""), shrinks)
 
 

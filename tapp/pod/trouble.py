@@ -164,7 +164,9 @@ def _trouble_of_container(
     if replaced is not None and status.now.running is None:
         # The kubelet stopped this container for another image. A back-off, under whichever reason,
         # shows that a start has failed; otherwise the container may be about to start.
-        text = f"container {name} was stopped for image {image}, which has not started since"
+        text = (
+            f"container {name} was stopped for an update to image {image} and has not started since"
+        )
         if waiting is not None and waiting.reason == _CRASH_LOOP:
             return Trouble(text)
         stopped = ended or status.before.terminated
@@ -184,12 +186,12 @@ def _pull_failure(waiting: Waiting, image: str) -> str:
         image: the image, cut to a length for a sentence.
     """
     if waiting.reason == "InvalidImageName":
-        return f"InvalidImageName: {quoted(image)} is not an image name"
+        return f"{quoted(image)} is not an image name (InvalidImageName)"
     if waiting.reason == "ErrImageNeverPull":
-        return f"ErrImageNeverPull: image {image} is not on the node, and must not be pulled"
+        return f"image {image} is not on the node, and must not be pulled (ErrImageNeverPull)"
     quote = _pull_error(waiting)
     reason = "ImagePullBackOff" if waiting.reason == "ErrImagePull" else waiting.reason
-    return f"{reason}: image {image} cannot be pulled" + (f": {quote}" if quote else "")
+    return f"image {image} cannot be pulled ({reason})" + (f": {quote}" if quote else "")
 
 
 def _pull_error(waiting: Waiting) -> str:
@@ -273,5 +275,6 @@ def _crash_loop(pod: Pod, status: ContainerStatus, now: float) -> Trouble:
     at = pod.plausible_time(last.finished_at, now) if last is not None else UNKNOWN
     when = f", last at {written(at)}" if at != UNKNOWN else ""
     often = f", restarted {count} time{'s'[: count != 1]}" if count else ""
-    text = f"container {short(name)}: CrashLoopBackOff: it ends{code}{reason}{often}{when}"
+    text = f"container {short(name)} keeps crashing (CrashLoopBackOff): it ends{code}{reason}"
+    text += f"{often}{when}"
     return Trouble(text, wait)

@@ -111,7 +111,7 @@ def waits_of(pod: Pod, now: float, patience: Patience) -> Trouble:
     if pod.phase == "Running" and not pod.silent:
         return _wait_for_restart(pod, now, patience) or _wait_for_readiness(pod, now)
     if pod.phase == "Unknown":
-        text = f"the phase of its pod is Unknown: nothing is heard of node {short(pod.node)}"
+        text = f"the phase of its pod is Unknown: node {short(pod.node)} has stopped reporting"
         return wait_since(text, _not_ready_since(pod, now), now, patience.lost)
     return NO_TROUBLE
 
@@ -135,9 +135,10 @@ def _wait_for_node(
         return NO_TROUBLE
     if condition.reason == "SchedulingGated":
         names = name_list([*pod.spec.scheduling_gates])
-        text = f"its pod waits for others to remove its scheduling gates{names and ': '}{names}"
+        which = f"{names and ': '}{names}"
+        text = f"its pod waits until other controllers remove its scheduling gates{which}"
         return wait_since(text, _changed_at(pod, condition, now), now, _NEVER)
-    text = f"no node for its pod: {short(condition.reason or 'not scheduled')}"
+    text = f"its pod has no node yet: {short(condition.reason or 'not scheduled')}"
     quote = f" ({quotation(condition.message)})" if condition.message else ""
     return wait_since(text + quote, _changed_at(pod, condition, now), now, patience.unschedulable)
 
@@ -207,7 +208,10 @@ def _wait_for_start(pod: Pod, now: float, patience: Patience) -> Trouble:
             kind = "init container" if is_init else "container"
             image = short(pod.spec.images.get(name, ""))
             # `trouble.py` reports the failures that it knows. A kubelet may have others.
-            reason = _failure(status) or f"its image {image} is still being pulled, or created"
+            reason = (
+                _failure(status)
+                or f"its image {image} is still being pulled, or it is being created"
+            )
             text = f"{kind} {short(name)} has not started{_since_text(began)}: {reason}"
             return wait_since(text, began, now, patience.start)
     if pod.containers:
@@ -313,7 +317,7 @@ def _gate_state(condition: Condition | None) -> str:
     `condition` is the condition of the gate; None if nobody has set it yet.
     """
     if condition is None:
-        return "is unmet: nobody has set its condition yet"
+        return "is unmet: no controller has set its condition yet"
     text = ": ".join(part for part in (condition.reason, condition.message) if part)
     return f"is unmet: {quotation(text) or 'its condition is ' + short(str(condition.status))}"
 

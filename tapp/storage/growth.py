@@ -214,8 +214,8 @@ def _class_obstacle(name: str, classes: Mapping[str, bool] | None) -> str:
         return f"the claims have no StorageClass, so their volumes cannot be expanded; {_GIVE_UP}"
     if classes is None:
         return (
-            "the request shows no StorageClasses; Metacontroller asks which objects to show once "
-            "for each generation of a TApp, and again after 20 minutes"
+            "the TApp service has not seen the StorageClasses yet; Metacontroller sends them after "
+            "the next change of the TApp's spec, or within 20 minutes"
         )
     if name not in classes:
         return f"there is no StorageClass {quoted(name)}; create it, or {_GIVE_UP}"

@@ -262,7 +262,7 @@ _REFUSED: Final = (
     ),
     Advice(
         Reason.UNREADABLE, (Type.UNREADABLE_PODS,),
-        "the service cannot read a pod, because a field has an unexpected type. The service does "
+        "the TApp service cannot read a pod, because a field has an unexpected type. It does "
         "not change the pod",
         "Repair the field of the pod that the message names, or delete the pod.",
     ),
@@ -296,7 +296,7 @@ _REFUSED: Final = (
     Advice(
         Reason.NOT_RESIZED, (Type.PODS_NOT_RESIZED,),
         "the API server or the kubelet has not carried out a resize for a minute. The message "
-        "quotes the kubelet, the service's log the API server",
+        "quotes the kubelet; the log of the TApp service quotes the API server",
         "Set other resources in the template, or remove `resources: InPlace`.",
     ),
     Advice(

@@ -69,6 +69,20 @@ def each_instance(ids: Collection[int]) -> str:
     return f"{'each of ' if len(ids) != 1 else ''}{instance_list(ids)}"
 
 
+def about(ids: Iterable[int], text: str) -> str:
+    """Returns a sentence about instances, such as `instance 3: text` or `instances 0-3: text`.
+
+    If `text` speaks of one instance ("its pod ..."), the sentence about several instances begins
+    with `each of instances 0-3`.
+    """
+    listed = list(ids)
+    whom = each_instance(listed) if _SINGULAR.search(text) else instance_list(listed)
+    return f"{whom}: {text}"
+
+
+_SINGULAR = re.compile(r"\bits?\b")
+
+
 def name_list(names: Sequence[str]) -> str:
     """Returns names for a sentence: at most `SHOWN` names, then the number of further names."""
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""

@@ -57,11 +57,11 @@ class Reason(StrEnum):
         "its pod matches its template, except for an image that was set by hand",
     )
     FINISHED = "Finished", _DONE, "ran to its end and is not run again"
-    KILLED = "Killed", _DONE, "`spec.statuses` has `Killed` for it, which stops it"
-    SCALED_DOWN = "ScaledDown", _DONE, "its number is not below `spec.replicas`"
+    KILLED = "Killed", _DONE, "`spec.statuses` sets it to `Killed`, so it has no pod"
+    SCALED_DOWN = "ScaledDown", _DONE, "its number is not below `spec.replicas`, so it has no pod"
     NO_POD = "NoPod", _PROGRESSING, "has no pod; one is created"
     WAITING_FOR_TURN = "WaitingForTurn", _PROGRESSING, "it continues with one of the next syncs"
-    TERMINATING = "Terminating", _PROGRESSING, "its pod is ending"
+    TERMINATING = "Terminating", _PROGRESSING, "its pod is being deleted"
     COMPLETED = "Completed", _PROGRESSING, "its pod has ended and is replaced"
     ENDED_BY_UPDATE = (
         "EndedByUpdate",
@@ -69,11 +69,15 @@ class Reason(StrEnum):
         "its pod has ended during an update, and is replaced",
     )
     NODE_LOST = "NodeLost", _PROGRESSING, "its node is lost; it starts elsewhere"
-    ADOPTED = "Adopted", _PROGRESSING, "another controller created its pod, and its template fits"
+    ADOPTED = (
+        "Adopted",
+        _PROGRESSING,
+        "another controller created its pod, which matches the template",
+    )
     SAME_MEANING = (
         "SameMeaning",
         _PROGRESSING,
-        "its template describes the same pod in another form",
+        "its template is written differently and describes the same pod",
     )
     RESTART_ASKED = "RestartAsked", _PROGRESSING, "a restart is requested"
     TEMPLATE_CHANGED = "TemplateChanged", _PROGRESSING, "its template differs from its pod"
@@ -88,14 +92,18 @@ class Reason(StrEnum):
     SPEC_JUST_CHANGED = "SpecJustChanged", _WAITING, "updates of the previous spec may be under way"
     RESTART_WAITS = "RestartWaits", _WAITING, "its restart in place waits for its last update"
     NODE_SILENT = "NodeSilent", _WAITING, "its node has stopped reporting"
-    TEMPLATE_NOT_FOUND = "TemplateNotFound", _BLOCKED, "its template does not resolve"
+    TEMPLATE_NOT_FOUND = (
+        "TemplateNotFound",
+        _BLOCKED,
+        "its template does not exist, or makes no pod",
+    )
     REVISION_NOT_FOUND = (
         "RevisionNotFound",
         _BLOCKED,
         "the revision that it is kept at is not in the history",
     )
     INVALID_BUDGET = "InvalidBudget", _BLOCKED, "its budget is neither a number nor a percentage"
-    UNREADABLE_POD = "UnreadablePod", _BLOCKED, "the service cannot read its pod"
+    UNREADABLE_POD = "UnreadablePod", _BLOCKED, "the TApp service cannot read its pod"
     NEVER_MIGRATE = "NeverMigrate", _BLOCKED, "`spec.neverMigrate` keeps its ended pod"
     BACK_OFF = (
         "BackOff",
@@ -122,10 +130,10 @@ class Reason(StrEnum):
     # Reasons of Progressing, and of Ready while Ready is False
     CREATING = "Creating", _PROGRESSING, "pods are created"
     UPDATING = "Updating", _PROGRESSING, "instances are updated"
-    DELETING = "Deleting", _PROGRESSING, "pods are ending"
+    DELETING = "Deleting", _PROGRESSING, "pods are being deleted"
     WAITING_FOR_INSTANCES = "WaitingForInstances", _PROGRESSING, "pods are not available yet"
     PROGRESS_DEADLINE_EXCEEDED = "ProgressDeadlineExceeded", _BLOCKED, "a rollout makes no progress"
-    STUCK = "Stuck", _BLOCKED, "nothing can be done; Degraded says why"
+    STUCK = "Stuck", _BLOCKED, "no instance can continue; the condition Degraded says why"
     COMPLETE = "Complete", _DONE, "nothing is left to be done"
     # Reasons of Ready
     AS_SPECIFIED = "AsSpecified", _DONE, "every instance is as the spec asks"
@@ -141,7 +149,7 @@ class Reason(StrEnum):
     # Reasons of conditions that say what the service does not do
     MISSING = "Missing", _BLOCKED, "requested pods do not exist"
     OVERDUE = "DeletionOverdue", _BLOCKED, "the deletion of an object takes too long"
-    UNRESOLVED = "Unresolved", _BLOCKED, "a template does not exist, or makes no pod"
+    UNRESOLVED = "Unresolved", _BLOCKED, "a template does not exist, or no pod can be made from it"
     NOT_A_BUDGET = "NotABudget", _BLOCKED, "a budget is neither a number nor a percentage"
     NOT_A_PARTITION = "NotAPartition", _BLOCKED, "a partition is neither a number nor a percentage"
     NOT_RECORDED = "NotRecorded", _BLOCKED, "the history lacks the revision of kept instances"
@@ -163,7 +171,11 @@ class Reason(StrEnum):
         _BLOCKED,
         "a restart is requested of a container that does not run",
     )
-    NO_PULLER = "NoPuller", _WAITING, "images cannot be pulled first; updates go on without"
+    NO_PULLER = (
+        "NoPuller",
+        _WAITING,
+        "images cannot be pulled before updates, so updates continue without that",
+    )
     NOT_RESIZED = "NotResized", _BLOCKED, "pods do not get the resources of their template"
     NO_INSTANCE = "NoInstance", _BLOCKED, "a pod's name belongs to no instance"
     NOT_A_NUMBER = "NotANumber", _BLOCKED, "a key is not an instance number"

@@ -102,7 +102,7 @@ def test_log_has_no_token(guarded: Service) -> None:
     assert status_with_token(guarded, OLD) == 200
     assert status_with_token(guarded, "s3cret-guess") == 401
     log = guarded.output()
-    assert '"message": "sync"' in log
+    assert '"message": "sync answered"' in log
     for secret in (OLD, NEW, "s3cret-guess", "Bearer"):
         assert secret not in log
 

@@ -44,7 +44,7 @@ def test_readiness_gate_without_a_time_does_not_keep_an_instance_on_a_lost_node(
     )
     app.until(
         lambda: (
-            f"its readiness gate {GATE} is unmet: nobody has set its condition yet"
+            f"its readiness gate {GATE} is unmet: no controller has set its condition yet"
             in app.condition("Progressing")
         ),
         "the gate is named",
@@ -87,7 +87,9 @@ def test_hanging_pull_is_named_until_it_ends(real: Trial) -> None:
     image = container("hangs")["image"]
     words = "container main has not started since "
     app.until(lambda: words in app.condition("Progressing"), "the pull is named", LATE)
-    assert f"its image {image} is still being pulled, or created" in app.condition("Progressing")
+    assert f"its image {image} is still being pulled, or it is being created" in app.condition(
+        "Progressing"
+    )
     assert app.condition("Degraded").startswith("False ")
     real.node.registry.open.set()
     app.settle(LATE)

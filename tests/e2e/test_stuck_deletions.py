@@ -64,7 +64,7 @@ def test_tapp_in_deletion_reports_the_pod_that_it_waits_for(app: App) -> None:
         lambda: app.condition("Ready").startswith("False Deleting"), "the deletion is reported"
     )
     app.until(lambda: app.status["ready"] == "0/3", "the status counts the pods")
-    assert "the TApp is being deleted since " in app.condition("Ready")
+    assert "the TApp is being deleted (since " in app.condition("Ready")
     app.until(
         lambda: app.condition("Degraded").startswith("True PodsNotDeleted"),
         "PodsNotDeleted is reported",

@@ -122,7 +122,7 @@ def test_pod_in_the_way_is_a_problem_and_is_not_patched(pod: Json, said: str) ->
     assert code == 1
     assert "PROBLEM: pod shop/web-1" in text
     assert said in text
-    assert "1 problem (PROBLEM above)" in text
+    assert "1 problem (see PROBLEM above)" in text
     assert [name for resource, name, _ in kubectl.patched if resource == "pods"] == ["web-0"]
 
 
@@ -235,7 +235,7 @@ REFUSALS = {
     ),
     "the old controller is about to run": (
         {"deployments.apps": [deployment(0, wanted=1)]},
-        "has 0 ready replicas of 1",
+        "has 0 of 1 replicas ready",
     ),
     "Metacontroller is in charge already": (
         {"compositecontrollers.metacontroller.k8s.io": [thing("tapp-controller")]},
@@ -320,8 +320,8 @@ def test_without_cluster_wide_rights_only_the_usual_namespace_is_checked() -> No
     ]
     code, text = play(kubectl)
     assert code == 0
-    assert "you may not list Deployments in all namespaces: check" in text
-    assert "kube-system/tapp-controller has 1 ready replicas of 1" in text
+    assert "you may not list Deployments in all namespaces: make sure" in text
+    assert "kube-system/tapp-controller has 1 of 1 replicas ready" in text
     kubectl.forbidden.append("deployments.apps --namespace=kube-system")
     code, text = play(kubectl, "--apply")
     assert code == 0
@@ -333,7 +333,7 @@ def test_namespace_that_cannot_be_read_is_a_failure() -> None:
     kubectl.forbidden = ["get pods"]
     code, text = play(kubectl, "--apply")
     assert code == 1
-    assert "FAILED namespace shop" in text
+    assert "FAILED: namespace shop" in text
     assert not kubectl.patched
 
 

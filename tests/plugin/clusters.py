@@ -94,7 +94,7 @@ def one_sentence(said: Said, *parts: str) -> None:
     """
     assert said.code != 0
     assert len(said.err.splitlines()) == 1
-    assert "fault of kubectl-tapp" not in said.err
+    assert "internal error of kubectl-tapp" not in said.err
     for part in parts:
         assert part in said.err
 

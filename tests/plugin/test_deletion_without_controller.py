@@ -42,7 +42,7 @@ def test_finalizer_whose_controller_has_not_acted_is_named(verb: str) -> None:
     said = kubectl_tapp(Unattended(Life().apply(web()).world), verb, "web")
     assert said.err == ""
     assert said.code == 0
-    assert "being deleted since 2026-01-01T00:00:00Z" in said.out
+    assert "being deleted (since 2026-01-01T00:00:00Z)" in said.out
     assert f"the controllers of its finalizers ({FINALIZER}) have to act" in said.out
     assert "Create" not in said.out.replace("NotCreated", "")
 

@@ -44,7 +44,7 @@ def test_hold_writes_only_annotations_of_pods(web: StandIn) -> None:
     assert said.code == 0
     assert said.lines == [
         "TApp web:", "  1, 4  up to date: no action is pending",
-        "web: 1, 4 on hold",
+        "web: instances 1, 4 on hold",
     ]  # fmt: skip
     assert notes(web, 1)[HOLD] == "match 42"
     assert notes(web, 1)[FOR] == "update"
@@ -79,11 +79,11 @@ def test_held_instance_is_updated_last_after_its_release(web: StandIn) -> None:
     assert " Held " in shown
     assert "6 of 6 instances run, 6 are available" in shown
     assert (
-        "instance 3: Held: its pod is on hold (reason: 'match 42'); the update is pending since"
-        in shown
+        "instance 3: Held: its pod is on hold (reason: 'match 42'); "
+        "the update has been pending since" in shown
     )
     why = kubectl_tapp(web, "why", "web", "3").out
-    assert "Held: its pod is on hold (reason: 'match 42'); the update is pending since" in why
+    assert "Held: its pod is on hold (reason: 'match 42'); the update has been pending since" in why
     assert "pod Running on node-0 for " in why
     assert "hold: `kubectl tapp release web 3 -n default` removes the hold" in why
     said = kubectl_tapp(web, "release", "web", "3", "-y", "--wait")
@@ -247,7 +247,10 @@ def test_invalid_arguments_are_refused(
 def test_all_means_the_instances_with_a_pod(web: StandIn) -> None:
     kubectl_tapp(web, "kill", "web", "3", "-y", "--wait")
     hold(web, "all")
-    assert kubectl_tapp(web, "release", "web", "all", "-y").lines[-1] == "web: 0-2, 4, 5 released"
+    assert (
+        kubectl_tapp(web, "release", "web", "all", "-y").lines[-1]
+        == "web: instances 0-2, 4, 5 released"
+    )
 
 
 def test_release_does_not_write_pods_without_a_hold(web: StandIn) -> None:

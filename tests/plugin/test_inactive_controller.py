@@ -49,7 +49,7 @@ def test_unobserved_spec_is_reported_with_its_time_and_a_command(command: str) -
     assert said.code == 0, said.err
     text = " ".join(said.out.split())
     assert f"TApp web: no controller has acted on its generation 2 since {at}" in text
-    assert "(status.observedGeneration is 1). Until one acts, nothing changes." in text
+    assert "(status.observedGeneration is 1), so nothing changes." in text
     assert "`kubectl describe tapp web -n default` shows their Events" in text
 
 

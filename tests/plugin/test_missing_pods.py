@@ -267,7 +267,8 @@ def test_orphaned_claims_are_found_although_their_pods_run() -> None:
     life.apply(manifest(**spec))
     standin = StandIn(life.world)
     whose = f"was left behind by a deleted TApp web (uid old); {ADOPT}"
-    text = f"instances 0, 1: another claim with the name of its claim data exists, and {whose}"
+    text = "each of instances 0, 1: another claim with the name of its claim data exists, and "
+    text += whose
     assert text in kubectl_tapp(standin, "status", "web").lines
     assert text in kubectl_tapp(standin, "why", "web").lines
 

@@ -75,7 +75,7 @@ def test_commands_cope_with_an_odd_time(place: str, time: object) -> None:
     kind, change = PLACES[place]
     cluster = unvalidated(running(), kind, lambda it: change(it, time))
     text = said_by_all(cluster)
-    assert "fault of kubectl-tapp" not in text
+    assert "internal error of kubectl-tapp" not in text
     assert "web" in text
 
 
@@ -88,4 +88,4 @@ def test_age_of_a_tapp_without_a_time_is_unknown() -> None:
 @pytest.mark.parametrize("status", [None, {}])
 def test_commands_cope_with_pods_without_a_status(status: object) -> None:
     cluster = unvalidated(running(), "Pod", lambda it: put(it, "status", status))
-    assert "fault of kubectl-tapp" not in said_by_all(cluster)
+    assert "internal error of kubectl-tapp" not in said_by_all(cluster)

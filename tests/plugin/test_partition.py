@@ -143,7 +143,7 @@ def test_plan_names_the_instances_that_are_kept() -> None:
     said = kubectl_tapp(web, *asked)
     assert said.code == 0
     assert "0-2 (3)  in place   template default: restarts app" in said.out
-    assert "3-5 (3)  unchanged  the partition keeps it at revision v1-" in said.out
+    assert "3-5 (3)  unchanged  spec.updateStrategy.partition keeps it at revision v1-" in said.out
     assert images(web) == "111111"
 
 
@@ -165,9 +165,15 @@ def test_status_why_and_history_name_kept_instances_and_their_revision() -> None
     status = kubectl_tapp(web, "status", "web")
     assert "6 of 6 instances run, 6 are available" in status.out
     assert "the partition keeps instances 4, 5 at an old revision" in status.out
-    assert f"instances 4, 5: Kept: the partition keeps it at revision {revision}" in status.out
+    assert (
+        f"each of instances 4, 5: Kept: "
+        f"spec.updateStrategy.partition keeps it at revision {revision}" in status.out
+    )
     why = kubectl_tapp(web, "why", "web", "5")
-    assert f"instance 5: Kept: the partition keeps it at revision {revision}" in why.out
+    assert (
+        f"instance 5: Kept: spec.updateStrategy.partition keeps it at revision {revision}"
+        in why.out
+    )
     history = kubectl_tapp(web, "history", "web")
     first, second = (line.split() for line in history.lines[1:])
     assert "KEPT" in history.lines[0]
@@ -233,7 +239,7 @@ def test_kept_instance_keeps_its_claims_and_its_service(tmp_path: Path) -> None:
     web.world.patch("tapps", "web", {"spec": edit})
     web.world.run(600)
     why = kubectl_tapp(web, "why", "web", "5")
-    assert "the partition keeps it at revision" in why.out
+    assert "spec.updateStrategy.partition keeps it at revision" in why.out
     assert "with its claim logs, in Service old" in why.out
     web.world.delete("pods", "web-5")
     web.world.run(60)

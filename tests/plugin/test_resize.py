@@ -65,7 +65,8 @@ def test_plan_says_why_a_resize_needs_a_new_pod(resources: Document, reason: str
 def test_without_the_component_pods_are_recreated() -> None:
     found = foretell(begun(resize=False), asking("200m"), resize=False)
     assert {each.message for each in found.instances} == {
-        IN_PLACE_IMPOSSIBLE + "resources: InPlace needs the component resize"
+        IN_PLACE_IMPOSSIBLE
+        + "resources: InPlace needs the component resize, which is not installed"
     }
 
 

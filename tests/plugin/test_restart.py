@@ -42,7 +42,7 @@ def test_chosen_instances_are_restarted_one_by_one(web: StandIn) -> None:
     assert said.code == 0
     assert changed(web, before) == [1, 4]
     assert spec_of(web) == spec
-    assert said.lines[-1] == "web: 1, 4 restarted"
+    assert said.lines[-1] == "web: instances 1, 4 restarted"
 
 
 def test_restart_without_permission_to_evict_changes_nothing(web: StandIn) -> None:
@@ -131,7 +131,7 @@ def test_restart_respects_a_poddisruptionbudget(web: StandIn) -> None:
     said = kubectl_tapp(web, "restart", "web", "2,3,4", "-y", "--timeout", "20s")
     assert said.code == 4
     assert "disruption budget" in said.err
-    assert "restarted: 2; not restarted: 3, 4" in said.err
+    assert "restarted: instance 2; not restarted: instances 3, 4" in said.err
 
 
 def test_interrupted_restart_prints_its_progress(
@@ -143,7 +143,7 @@ def test_interrupted_restart_prints_its_progress(
     monkeypatch.setattr(web.world, "run", interrupted)
     said = kubectl_tapp(web, "restart", "web", "1,2", "-y")
     assert said.code == 130
-    assert said.err == "restarted: none; not restarted: 1, 2\n"
+    assert said.err == "restarted: none; not restarted: instances 1, 2\n"
 
 
 @pytest.mark.parametrize(

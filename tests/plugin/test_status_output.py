@@ -235,7 +235,7 @@ def compare(life: Life, state: Callable[[Life], None], update_golden: bool) -> N
     assert golden.read_text(encoding="utf-8") == text
 
 
-WORDS = "no node for its pod: Unschedulable (0/3 nodes are available: 3 Insufficient cpu.)"
+WORDS = "its pod has no node yet: Unschedulable (0/3 nodes are available: 3 Insufficient cpu.)"
 
 
 @pytest.mark.parametrize("seconds", [5, 90])
@@ -252,7 +252,7 @@ def test_plan_expects_new_pods_of_unschedulable_instances_to_be_unschedulable(
     life.begin_patch(replicas=6).world.run(seconds)
     said = kubectl_tapp(StandIn(life.world), "plan", "web", "--restart")
     assert said.lines[0].endswith("and the rollout gets stuck")
-    assert f"  instances 4, 5: not available: {WORDS}" in said.lines
+    assert f"  each of instances 4, 5: not available: {WORDS}" in said.lines
 
 
 def test_plan_expects_that_a_pod_with_smaller_requests_may_find_a_node() -> None:

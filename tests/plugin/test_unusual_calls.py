@@ -236,7 +236,7 @@ def test_output_for_a_tapp_in_deletion_names_the_blocking_finalizer(web: StandIn
     web.world.run(200)
     for verb in ("status", "why"):
         said = kubectl_tapp(web, verb, "web").out
-        assert "the TApp is being deleted since" in said
+        assert "the TApp is being deleted (since" in said
         assert "finalizer a.example/x keeps the object" in said
         assert "its pod is gone: the TApp is being deleted" in said
         assert "create it" not in said

@@ -35,7 +35,7 @@ def test_verb_writes_the_field_that_it_stands_for(
     assert said.err == ""
     assert said.code == 0
     assert spec_of(web)[path] == expected
-    assert "web: written (generation 2)" in said.lines
+    assert "web: the change was written (generation 2)" in said.lines
     assert len(web.writes) == 1
 
 
@@ -299,8 +299,8 @@ def test_canary_explains_its_choice_of_instances(web: StandIn) -> None:
     said = kubectl_tapp(web, "use", "web", "v2", "--canary", "34%", "-y")
     picked = spec_of(web)["templates"]
     assert len(picked) == 3
-    assert "Canary: 3 of 6 instances: " in said.out
-    assert "all available, on 3 nodes, highest numbers first" in said.out
+    assert "Canary of 3 of 6 instances: " in said.out
+    assert "all available, on 3 nodes, chosen from the highest number down" in said.out
     nodes = {pod["spec"]["nodeName"] for pod in web.world.list("pods")
              if pod["metadata"]["name"].rpartition("-")[2] in picked}  # fmt: skip
     assert len(nodes) == 3

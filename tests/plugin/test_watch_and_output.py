@@ -41,7 +41,7 @@ def test_watch_prints_changes_until_ctrl_c(capsys: pytest.CaptureFixture[str]) -
     assert said.err == ""
     changes = [line for line in said.out.splitlines() if line.startswith("2026-")]
     assert changes[0].endswith(
-        "instance 2: Delete, Killed: spec.statuses has Killed for it, which stops it; its pod is "
+        "instance 2: Delete, Killed: spec.statuses sets it to Killed, so it has no pod; its pod is "
         "deleted"
     )
     assert any("instance 2: Running, 1/1 ready, nginx:1.28 -> " in line for line in changes)

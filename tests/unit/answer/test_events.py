@@ -23,7 +23,7 @@ def event_lines(world: World) -> list[str]:
     """Returns a line for each Event of the next sync: type, reason and instances."""
     lines = []
     for event in events_of(world):
-        ids = re.match(r"instances? ([\d, -]+)", event.note)
+        ids = re.match(r"(?:each of )?instances? ([\d, -]+)", event.note)
         kind = "Warning" if event.warning else "Normal"
         lines.append(f"{kind} {event.reason}" + (f" {ids[1].strip()}" if ids else ""))
     return lines

@@ -240,7 +240,7 @@ def test_degraded_names_the_broken_instance() -> None:
     world = settled(replicas=3).modify(1, lambda pod: crashing(pod, "ErrImagePull"))
     found = condition(status_of(world), "Degraded")
     assert found is not None
-    assert "instance 1: container app: ImagePullBackOff" in found["message"]
+    assert "instance 1: container app: image nginx:1.25 cannot be pulled" in found["message"]
 
 
 def test_failed_instance_makes_the_tapp_degraded() -> None:

@@ -38,7 +38,7 @@ def test_hold_ends_at_its_time_limit_and_a_resync_is_due_then(
     assert world.sync()["resyncAfterSeconds"] == 90
     message = planned(at_second(world, 89))["message"]
     assert "until 2026-01-05T11:01:30Z at the latest; the " in message
-    assert " is pending since 2026-01-05T11:00:00Z" in message
+    assert " has been pending since 2026-01-05T11:00:00Z" in message
     assert world.sync()["resyncAfterSeconds"] == 1
     decision = at_second(world, 90).decisions()[0]
     assert decision.split("/")[0] in ("UpdateInPlace", "Recreate", "Delete")

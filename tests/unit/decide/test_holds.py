@@ -173,8 +173,8 @@ def test_time_limit_of_a_hold_does_not_start_for_a_pod_with_an_invalid_status(
         assert "delete Pod/web-0" not in world.writes
         assert pending_action(world) == (None, None, "true")
         assert planned(world)["message"].startswith(
-            "its pod is on hold (reason: 'match 42'), and the service cannot write the pending "
-            "action to the pod, because it cannot read the pod; the deletion is pending: "
+            "its pod is on hold (reason: 'match 42'), and the TApp service cannot write the "
+            "pending action to the pod, because it cannot read the pod; the deletion is pending. "
         )
     assert answer["status"]["held"] == "0"
     world.change(deletionHoldTimeoutSeconds=0)

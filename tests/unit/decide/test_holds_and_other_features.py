@@ -223,7 +223,7 @@ def test_hold_event_is_sent_once_for_each_generation_and_pending_action() -> Non
     assert len(names) == 1
     note = next(e.note for e in events_of(world) if e.reason == "Held")
     assert note.startswith(
-        "instance 25: its pod is on hold (reason: 'late'); the replacement is pending"
+        "instance 25: its pod is on hold (reason: 'late'); the replacement has been pending"
     )
 
 

@@ -343,7 +343,7 @@ def test_progressing_and_plan_name_the_instance_that_others_wait_for() -> None:
     }
     plan = world.hook.answer("/plan", world.request())["instances"]
     assert {item["message"] for item in plan[1:]} == {
-        "its pod is created when instance 0 is available (podManagementPolicy: OrderedReady)"
+        "its pod will be created when instance 0 is available (podManagementPolicy: OrderedReady)"
     }
     assert status["statuses"] == {"0": "Pending"}
     assert "notCreated" not in status
@@ -364,7 +364,9 @@ def test_pod_that_waits_for_its_turn_is_not_reported_as_not_created() -> None:
         status = world.sync()["status"]
     assert list(status["notCreated"].values()) == ["1"]
     message = condition(status, "PodsNotCreated")["message"]  # type: ignore[index]
-    assert message.startswith("pods that the service has requested do not exist: instance 1 since")
+    assert message.startswith(
+        "pods that the TApp service has requested do not exist: instance 1 since"
+    )
 
 
 def test_stalled_message_names_the_first_instance_that_never_becomes_available() -> None:
@@ -375,7 +377,7 @@ def test_stalled_message_names_the_first_instance_that_never_becomes_available()
     world.hook.now = NOW + 600
     message = condition(world.sync(), "Stalled")["message"]  # type: ignore[index]
     assert "instance 0: its pod is not Ready since" in message
-    assert "each of instances 1-8: its pod is created when instance 0 is available" in message
+    assert "each of instances 1-8: its pod will be created when instance 0 is available" in message
 
 
 def test_deadline_restarts_with_each_instance_that_becomes_available() -> None:

@@ -114,7 +114,7 @@ def test_rollout_is_complete_when_it_has_reached_its_partition() -> None:
     assert condition(status, "Ready")["reason"] == "PartitionReached"  # type: ignore[index]
     assert found.decisions()[5] == "Keep/Kept"
     plan = found.hook.answer("/plan", found.request())["instances"]
-    assert plan[5]["message"] == f"the partition keeps it at revision {last}"
+    assert plan[5]["message"] == f"spec.updateStrategy.partition keeps it at revision {last}"
 
 
 def test_status_lists_kept_instances_only_while_a_partition_is_set() -> None:

@@ -118,8 +118,8 @@ def test_plan_message_names_claims_and_service_that_the_spec_no_longer_has() -> 
     plan = found.hook.answer("/plan", found.request())["instances"]
     kept = next(iter(found.parent["status"]["kept"]))
     assert [plan[1]["message"], plan[2]["message"]] == [
-        f"the partition keeps it at revision {kept}, with its claim logs, in Service old",
-        f"its pod is created from template 'default' as it was at revision {kept}, with its "
-        f"claim logs, in "
-        "Service old",
+        f"spec.updateStrategy.partition keeps it at revision {kept}, with its claim logs, "
+        "in Service old",
+        "the TApp service creates its pod from template 'default' as it was at revision "
+        f"{kept}, with its claim logs, in Service old",
     ]

@@ -49,9 +49,9 @@ REPLACED = "Recreate/NotInPlace: its pod is replaced, because an update in place
         (
             GUARANTEED,
             {**GUARANTEED, "requests": {"cpu": "500m"}},
-            REPLACED + "its QoS class would be Burstable, and is Guaranteed",
+            REPLACED + "its QoS class would change from Guaranteed to Burstable",
         ),
-        (None, LESS, REPLACED + "its QoS class would be Burstable, and is BestEffort"),
+        (None, LESS, REPLACED + "its QoS class would change from BestEffort to Burstable"),
         (
             LESS,
             {**LESS, "limits": {"nvidia.com/gpu": 1}},

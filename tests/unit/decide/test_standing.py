@@ -62,7 +62,7 @@ def unscheduled(pod: Document) -> Document:
 
 def test_wait_of_an_updated_instance_is_shown_beside_its_update() -> None:
     world = settled(replicas=1).change(template=NEW).modify(0, unscheduled)
-    message = "updating instance 0 (instance 0: no node for its pod: Unschedulable)"
+    message = "updating instance 0 (instance 0: its pod has no node yet: Unschedulable)"
     assert progressing(world) == ("True", "Updating", message)
 
 

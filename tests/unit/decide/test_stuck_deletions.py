@@ -266,7 +266,8 @@ def test_status_of_a_deleted_tapp_counts_and_names_its_remaining_pods() -> None:
     assert status["statuses"] == {"0": "Killing", "1": "Killing", "2": "Killing", "3": "Running"}
     assert conditions["Ready"]["status"] == "False"
     assert conditions["Ready"]["reason"] == "Deleting"
-    text = f"being deleted since {DELETED} and waits for pods web-0, web-1, web-2, web-3 to end"
+    text = f"being deleted (since {DELETED}); the deletion waits for "
+    text += "pods web-0, web-1, web-2, web-3 to end"
     assert text in conditions["Ready"]["message"]
     assert conditions["Degraded"]["status"] == "False"
     assert conditions["Available"]["status"] == "Unknown"
@@ -302,8 +303,8 @@ def test_deleted_tapp_waits_for_its_claims() -> None:
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("foregroundDeletion", "with which the garbage collector deletes all"),
-        ("orphan", "with which the garbage collector first releases all"),
+        ("foregroundDeletion", "the garbage collector first deletes the objects"),
+        ("orphan", "the garbage collector first removes the TApp as owner"),
         ("argocd.argoproj.io/x", "finalizer argocd.argoproj.io/x of the TApp"),
     ],
     ids=["foreground deletion", "orphan", "another tool"],

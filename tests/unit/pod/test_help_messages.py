@@ -88,7 +88,7 @@ def test_restart_of_all_containers_is_no_crash_loop(action: str, says: bool) -> 
 def test_crash_loop_makes_the_tapp_degraded_in_each_of_its_states(shown: Document) -> None:
     world = settled().modify(0, with_container_status(restartCount=4, **shown))
     said = degraded_message(world)
-    assert "instance 0: container app: CrashLoopBackOff" in said
+    assert "instance 0: container app keeps crashing (CrashLoopBackOff)" in said
     assert "exit code 3, restarted 4 times, last at 2026-01-05T10:59:01Z" in said
 
 
@@ -144,7 +144,7 @@ def test_failed_pull_is_reported_with_image_and_reason_of_the_registry(reason: s
     )
     world.modify(0, _unready)
     assert degraded_message(world) == (
-        "instance 0: container app: ImagePullBackOff: image nginx:2 cannot be pulled: "
+        "instance 0: container app: image nginx:2 cannot be pulled (ImagePullBackOff): "
         "failed to pull: registry says: not found"
     )
 
@@ -183,7 +183,8 @@ def test_container_that_does_not_start_after_an_update_is_reported(state: Docume
     )
     world.modify(0, _unready)
     assert degraded_message(world) == (
-        "instance 0: container app was stopped for image nginx:2, which has not started since"
+        "instance 0: container app was stopped for an update to image nginx:2 and has not "
+        "started since"
     )
     assert "CrashLoopBackOff" not in degraded_message(world)
 
@@ -206,7 +207,7 @@ def test_back_off_after_an_update_is_reported_at_once() -> None:
         lastState=last,
     )
     world.modify(0, _unready)
-    assert "was stopped for image nginx:2" in degraded_message(world)
+    assert "was stopped for an update to image nginx:2" in degraded_message(world)
 
 
 def test_container_that_was_just_stopped_is_not_reported_yet() -> None:
@@ -221,7 +222,7 @@ def test_container_that_was_just_stopped_is_not_reported_yet() -> None:
 
 
 STARTS = {
-    "InvalidImageName": "InvalidImageName: 'nginx:2' is not an image name",
+    "InvalidImageName": "'nginx:2' is not an image name (InvalidImageName)",
     "ErrImageNeverPull": "image nginx:2 is not on the node",
     "CreateContainerConfigError": 'CreateContainerConfigError: configmap "settings" not found',
     "RunContainerError": 'RunContainerError: configmap "settings" not found',
@@ -245,8 +246,9 @@ def test_init_container_in_a_crash_loop_is_reported() -> None:
         status = {**pod["status"], "phase": "Pending", "initContainerStatuses": [item]}
         return {**pod, "status": status}
 
-    assert "container prepare: CrashLoopBackOff: it ends with exit code 3" in degraded_message(
-        settled(template=body).modify(0, stuck)
+    assert (
+        "container prepare keeps crashing (CrashLoopBackOff): it ends with exit code 3"
+        in degraded_message(settled(template=body).modify(0, stuck))
     )
 
 
@@ -280,7 +282,7 @@ def test_unschedulable_pod_is_reported_after_five_minutes() -> None:
     world.hook.now = NOW + 279
     assert degraded_message(world) == ""
     world.hook.now = NOW + 280
-    assert degraded_message(world) == f"instance 0: no node for its pod: Unschedulable ({said})"
+    assert degraded_message(world) == f"instance 0: its pod has no node yet: Unschedulable ({said})"
 
 
 def test_pod_with_a_scheduling_gate_is_not_reported() -> None:

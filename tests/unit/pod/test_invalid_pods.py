@@ -117,7 +117,7 @@ def test_pod_whose_requested_spec_is_unclear_is_kept_and_named(
     assert "web-0" in desired(answer, "Pod")
     found = condition(answer, "UnreadablePods")
     assert found is not None
-    assert found["message"].startswith("instance 0: the service cannot read the pod")
+    assert found["message"].startswith("instance 0: the TApp service cannot read the pod")
 
 
 def updated_once() -> World:

@@ -177,7 +177,7 @@ def test_pod_with_unknown_phase_makes_the_tapp_degraded_after_the_patience_with_
     assert message_of(world.sync(), "Degraded", "False", "AsExpected")
     world.hook.now = BOUND + 300
     said = message_of(world.sync(), "Degraded", "True", "InstancesBroken")
-    assert "the phase of its pod is Unknown: nothing is heard of node node-1" in said
+    assert "the phase of its pod is Unknown: node node-1 has stopped reporting" in said
 
 
 @pytest.mark.parametrize(("wait", "setting"), [
@@ -201,7 +201,8 @@ OTHERS = {
     "scheduling gates": (
         {"schedulingGates": [{"name": "example.com/quota"}, {"name": "example.com/team"}]},
         {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"},
-        "its pod waits for others to remove its scheduling gates: example.com/quota, example.com",
+        "its pod waits until other controllers remove its scheduling gates: example.com/quota, "
+        "example.com",
     ),
     "missing scheduler": (
         {"schedulerName": "nobody"}, None,
@@ -334,7 +335,7 @@ def test_container_that_restarts_or_ends_its_pod_is_not_reported(body: Document,
 
 ALB, OURS = "target-health.alb.example.com/web", "apps.tkestack.io/InPlaceUpdateReady"
 GATES: dict[str, tuple[Document | None, str]] = {
-    "no condition": (None, "is unmet: nobody has set its condition yet"),
+    "no condition": (None, "is unmet: no controller has set its condition yet"),
     "False": (
         {"status": "False", "reason": "Target.NotRegistered", "message": "no target"},
         "is unmet: Target.NotRegistered: no target",

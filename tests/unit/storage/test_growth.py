@@ -261,7 +261,7 @@ def test_condition_says_that_the_request_has_no_storage_classes() -> None:
     del request["related"]["StorageClass.storage.k8s.io/v1"]
     found = condition(world.hook.sync(request), "ClaimsNotGrown")
     assert found is not None
-    assert "shows no StorageClasses" in found["message"]
+    assert "has not seen the StorageClasses yet" in found["message"]
 
 
 def test_claim_does_not_grow_beyond_its_own_limit() -> None:

@@ -235,7 +235,7 @@ def test_service_that_is_not_created_is_reported_after_half_a_minute() -> None:
     del world.services["web-1"]
     world.hook.now += 31
     assert refusal_message(world).startswith(
-        "NoService: Services that the service has requested do not exist or differ: instance 1"
+        "NoService: Services that the TApp service has requested do not exist or differ: instance 1"
     )
     assert refusal_message(world) == ""
     assert "notExposed" not in world.parent["status"]
