@@ -44,7 +44,7 @@ class Cluster:
     pass. The attribute `judge` checks every write.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all but the first are options
         self,
         spec: Document,
         *,
@@ -52,6 +52,7 @@ class Cluster:
         admission: str = "",
         keep_finished: bool = True,
         nodes: int = 3,
+        zones: Sequence[str] = (),
     ) -> None:
         self._keep_finished = keep_finished
         self._hook = CheckedHook(service(keep_finished, resize=False))
@@ -66,6 +67,7 @@ class Cluster:
             crds=[manifest("crds/tapp.yaml")],
             keep_calls=20,
             nodes=nodes,
+            zones=zones,
             decorators=[manifest(DECORATOR)],
         )
         self.faults = Faults(self.world, faulty)

@@ -19,7 +19,8 @@ The exact rule of P2 uses these terms:
 
 When an instance is taken, three groups together must not exceed maxUnavailable of its group: the
 instances that are out, those that are unavailable in the snapshot and do not serve, and the
-instance itself. Instances that were out before count whether or not the snapshot shows them, with
+instance itself. With `updateStrategy.domain` they are all of one domain (`tests/model/domains.py`).
+Instances that were out before count whether or not the snapshot shows them, with
 four exceptions that no response to a single request could avoid:
 
 - `other spec`: the instance was taken under another spec, and the snapshot does not show that yet.
@@ -68,6 +69,7 @@ from tests.hook_calls import (
     updating,
 )
 from tests.invariants import ViolationError
+from tests.model import domains
 from tests.model.holds import HoldJudge
 from tests.model.partitions import PartitionJudge
 from tests.model.resizes import ResizeJudge
@@ -349,6 +351,7 @@ class Judge:
                 out.add(other)
             elif other not in snapshot.available and self._is_out(other, snapshot):
                 out.add(other)
+        domains.check(self.name, id, out, snapshot, self.counts)
         if len(out) > budget:
             message = f"P2: {self.name}-{id} is taken, {sorted(out)} are out, budget {budget}"
             raise ViolationError(f"{message}\n{self._account(out, snapshot)}")

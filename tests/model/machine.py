@@ -186,8 +186,14 @@ class Model(NodeRules):
         kubelets_resize: bool,
         resize: bool,
     ) -> None:
+        specs.set_domain(spec)
         self.cluster = Cluster(
-            spec, seed=seed, admission=admission, keep_finished=keep_finished, nodes=nodes
+            spec,
+            seed=seed,
+            admission=admission,
+            keep_finished=keep_finished,
+            nodes=nodes,
+            zones=("", "ab", "abc")[seed % 3],
         )
         self.cluster.set_lost_node_seconds(lost_node_seconds)
         self.delete_at_end = delete_at_end
@@ -324,6 +330,7 @@ class Model(NodeRules):
         def change(spec: Document) -> None:
             strategy = spec["updateStrategy"]
             strategy["maxUnavailable"] = rolling
+            specs.set_domain(spec)
             specs.put(strategy, "forceUpdate", force and {"maxUnavailable": force})
 
         self.world.edit(change)

@@ -32,6 +32,7 @@ HOOK = {"postStart": {"exec": {"command": ["true"]}}}
 """A postStart hook that takes time; the cluster sets the number of seconds for each image."""
 RESTART = "apps.tkestack.io/restart-in-place"
 PRIORITY = "apps.tkestack.io/update-priority"
+ZONE = "topology.kubernetes.io/zone"
 RESTART_INSTANCE = "apps.tkestack.io/restart-instance"
 _FIELD = {"apiVersion": "v1", "fieldPath": "metadata.labels['tier']"}
 TIER = {"name": "TIER", "valueFrom": {"fieldRef": _FIELD}}
@@ -257,6 +258,12 @@ def set_gate(spec: Document, name: str, *, has_gate: bool) -> None:
     body.pop("readinessGates", None)
     if has_gate:
         body["readinessGates"] = [deepcopy(GATE)]
+
+
+def set_domain(spec: Document) -> None:
+    """Sets `updateStrategy.domain`, if the budget is more than one instance."""
+    strategy = spec["updateStrategy"]
+    put(strategy, "domain", ZONE if strategy["maxUnavailable"] not in (1, "25%") else None)
 
 
 def set_grace(spec: Document, seconds: int) -> None:
