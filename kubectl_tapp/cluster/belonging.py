@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from kubectl_tapp.base.hints import tapp_command
+from kubectl_tapp.base.hints import shell_command, tapp_command
 from kubectl_tapp.base.observed import Document
 from tapp.kube.owners import controller_of
 from tapp.words.vocabulary import CONTROLLER_UID, GROUP
@@ -62,3 +62,19 @@ def ownership_advice(item: Document, tapp: Document) -> str:
     if not found.can_be_adopted:
         return found.text
     return f"{found.text}; {tapp_command(tapp, 'adopt')} adopts it"
+
+
+def orphaning_command(item: Document, namespace: str) -> str:
+    """Returns the command, in backquotes, that deletes the StatefulSet of an object and leaves the
+    object, so that a TApp can adopt the object.
+
+    Returns "" if no StatefulSet owns the object.
+    """
+    controller = controller_of(item["metadata"].get("ownerReferences")) or {}
+    if controller.get("kind") != "StatefulSet":
+        return ""
+    # OpenKruise has a resource with this name, too.
+    group = str(controller.get("apiVersion")).rpartition("/")[0]
+    resource = "statefulset" if group == "apps" else f"statefulset.{group}"
+    words = ("delete", resource, str(controller.get("name")), "--cascade=orphan")
+    return shell_command(*words, namespace=namespace, plugin=False)

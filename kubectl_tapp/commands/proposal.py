@@ -17,7 +17,7 @@ from kubectl_tapp.base.errors import printable
 from kubectl_tapp.base.observed import Document, Observed
 from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.commands.act import changed_error, is_no_change, outdated_plan_error, print_notes
-from kubectl_tapp.commands.options import NO_CHANGE, NOTHING_WRITTEN, Choices, DryRun
+from kubectl_tapp.commands.options import NOTHING_WRITTEN, Choices, DryRun
 from kubectl_tapp.commands.verb_options import Verb
 from kubectl_tapp.edit import applied, edits
 from kubectl_tapp.edit.trial import try_children
@@ -84,28 +84,42 @@ class Proposal:
     Attributes:
         forecast: the effects of an edit of the TApp; None for another change, such as a hold.
         text: the notes about an edit, or the plan of another change.
-        can_be_done: False if the change is refused or would change nothing.
+        can_be_done: False if the change is refused or would write nothing.
         heard: the session that records the output of the write.
     """
 
     def __init__(
-        self, session: Session, name: str, function: Callable[..., None], values: dict[str, Any]
+        self,
+        session: Session,
+        name: str,
+        function: Callable[..., None],
+        values: dict[str, Any],
+        *,
+        must_match: bool = False,
     ) -> None:
-        """Plans the change that a verb, such as `kill` or `hold`, makes with the arguments
-        `values`.
+        """Plans the change that a verb makes. Nothing is written.
 
-        `name` is the name of the TApp, and `function` is the function of the verb. Nothing is
-        written. Raises CommandError if the verb refuses the arguments.
+        Raises CommandError if the verb refuses the arguments.
+
+        Args:
+            session: the run of the command, whose user and cluster the verb uses.
+            name: the name of the TApp.
+            function: the function of the verb, such as `kill` or `hold`.
+            values: the arguments of the function.
+            must_match: True if `do` plans the change again and writes it only if the plan is the
+                same. Needed if the verb changes objects that do not belong to the TApp.
         """
         self._session, self._function, self._values = session, function, values
+        self._must_match = must_match
         heard = self._new()
         self._seen = heard.observed(name)
         verb = _PlannedVerb(heard, self._seen, Choices(dry_run=DryRun.SERVER))
         function(verb, **values)
         self.text = heard.out.getvalue().removesuffix(f"{NOTHING_WRITTEN}\n")
         self.forecast = verb.forecast
-        refused = self.forecast is not None and bool(self.forecast.refused)
-        self.can_be_done = not (refused or self.text.endswith(f"{NO_CHANGE}\n"))
+        # A verb that edits other objects ends the plan with this sentence if there are any.
+        has_plan = self.text != heard.out.getvalue()
+        self.can_be_done = has_plan if verb.forecast is None else not verb.forecast.refused
         self.heard = self._new()
 
     def do(self) -> None:
@@ -119,6 +133,10 @@ class Proposal:
             raise error
         if self._named_pods(self._seen) != self._named_pods(now):
             raise outdated_plan_error("these pods")
+        if self._must_match:
+            name, function, values = self._seen.name, self._function, self._values
+            if Proposal(self._session, name, function, values).text != self.text:
+                raise outdated_plan_error("these pods and claims")
         self._function(Verb(self.heard, self._seen, Choices(yes=True)), **self._values)
 
     def _new(self) -> RecordedSession:

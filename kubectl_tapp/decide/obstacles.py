@@ -92,6 +92,26 @@ class Obstacles:
                 texts.setdefault(instance.id, self._obstacle_to_change(instance))
         return {id: text for id, text in sorted(texts.items()) if text}
 
+    def objects_in_the_way(self, id: int) -> list[Document]:
+        """Returns the pod and claims that have names of an instance's missing pod and claims.
+
+        Only the objects that `by_instance` looks up are returned.
+        """
+        if id not in self.by_instance:
+            return []
+        missing = [
+            each
+            for each in _instances_lacking_children(self._observed, self._plan)
+            if each.id == id
+        ]
+        pods = [
+            self._pods.get(f"{self._observed.name}-{id}")
+            for each in missing
+            if each.pod is not None
+        ]
+        claims = [self._claims.get(name) for each in missing for name in each.claims.values()]
+        return [each for each in (*pods, *claims) if each is not None]
+
     @cached_property
     def _refused(self) -> list[Refusal]:
         return refusals(self._observed.events, self._observed.tapp["metadata"]["uid"])

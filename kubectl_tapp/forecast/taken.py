@@ -8,14 +8,13 @@ the instance stays without one. A claim that exists already is used by the new p
 from collections.abc import Iterable, Mapping, Sized
 from dataclasses import replace
 
-from kubectl_tapp.base.hints import shell_command, tapp_command
+from kubectl_tapp.base.hints import tapp_command
 from kubectl_tapp.base.observed import Document
 from kubectl_tapp.base.words import instances_phrase, plural
 from kubectl_tapp.cluster.access import CLAIMS, PODS, ClusterAccess
-from kubectl_tapp.cluster.belonging import ownership_advice
+from kubectl_tapp.cluster.belonging import orphaning_command, ownership_advice
 from kubectl_tapp.cluster.kubectl import KubectlError
 from kubectl_tapp.forecast.forecast import Forecast, InstanceForecast, Outcome
-from tapp.kube.owners import controller_of
 from tapp.storage.claims import instance_number
 from tapp.words.groups import grouped
 from tapp.words.quoted import short
@@ -97,11 +96,9 @@ def _owner_phrase(item: Document, tapp: Document) -> str:
 
     Returns "" if the object belongs to the TApp.
     """
-    text, metadata = ownership_advice(item, tapp), tapp["metadata"]
-    controller = controller_of(item["metadata"].get("ownerReferences"))
-    if text and controller is not None and controller.get("kind") == "StatefulSet":
-        words = ("delete", "statefulset", str(controller.get("name")), "--cascade=orphan")
-        orphan = shell_command(*words, namespace=metadata.get("namespace") or "", plugin=False)
+    text = ownership_advice(item, tapp)
+    orphan = orphaning_command(item, tapp["metadata"].get("namespace") or "")
+    if text and orphan:
         return f"{text}; after {orphan}, {tapp_command(tapp, 'adopt')} adopts it"
     return text
 

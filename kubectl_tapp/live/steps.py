@@ -7,6 +7,7 @@ dialog of a change, with values filled in.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from kubectl_tapp.cluster.belonging import orphaning_command, ownership_of
 from kubectl_tapp.decide.budget import limits
 from kubectl_tapp.decide.inspection import Inspection
 from kubectl_tapp.edit.revisions import HistoryEntry
@@ -21,6 +22,7 @@ _BUTTONS = {
     Remedy.ROLLBACK: "Roll back", Remedy.IMAGE: "Set another image", Remedy.BUDGET: "Raise budget",
     Remedy.RESUME: "Resume updates", Remedy.ADVANCE: "Advance rollout",
     Remedy.RELEASE: "Release holds", Remedy.RESTART: "Restart instances",
+    Remedy.ADOPT: "Adopt pods and claims",
 }  # fmt: skip
 """The label of each remedy's button; the value of the remedy is the name of the change."""
 _OF_INSTANCES = "restart", "kill", "start", "template", "hold", "release"
@@ -50,8 +52,9 @@ def next_steps(view: Inspection, vain: Mapping[str, str]) -> dict[str, Any]:
 def instance_steps(view: Inspection, id: int, entries: Sequence[HistoryEntry]) -> dict[str, Any]:
     """Returns the advice on one instance for the page, and the buttons of its changes.
 
-    The buttons of the advice come first, then those of all changes of chosen instances. `advised`
-    of a button is True if the advice names it. A button without an effect now has the reason as
+    The buttons of the advice come first, then those of all changes of chosen instances, and
+    "Adopt" if an object without an owner has a name of the instance's pod or claims. `advised` of a
+    button is True if the advice names it. A button without an effect now has the reason as
     `vain`, otherwise "" there. `entries` are the revisions of the TApp's templates, oldest first.
     """
     advice = advice_about(view, id)
@@ -66,6 +69,7 @@ def instance_steps(view: Inspection, id: int, entries: Sequence[HistoryEntry]) -
         Remedy.BUDGET: _values(view, Remedy.BUDGET),
         Remedy.RESUME: {},
         Remedy.ADVANCE: {},
+        Remedy.ADOPT: {"ids": str(id)},
         **{each: {"ids": str(id)} for each in _OF_INSTANCES},
     }
     named = _named(advice)
@@ -78,8 +82,18 @@ def instance_steps(view: Inspection, id: int, entries: Sequence[HistoryEntry]) -
 
     changes = [(str(each), _BUTTONS[each]) for each in named if each not in _OF_INSTANCES]
     changes += [(each, label_of(each)) for each in _OF_INSTANCES]
+    taken, tapp = view.obstacles.objects_in_the_way(id), view.observed.tapp
+    can_adopt = any(ownership_of(each, tapp).can_be_adopted for each in taken)
+    if can_adopt and Remedy.ADOPT not in named:
+        changes.append((Remedy.ADOPT, label_of(Remedy.ADOPT)))
+    orphaning = dict.fromkeys(orphaning_command(each, view.namespace) for each in taken)
+    releases = [
+        f'To move the StatefulSet\'s pods and claims to this TApp: {each}. Then use "Adopt".'
+        for each in orphaning
+        if each
+    ]
     return {
-        "texts": _texts(advice, word),
+        "texts": [*_texts(advice, word), *(text.replace("`", "") for text in releases)],
         "buttons": [
             {
                 "change": each, "label": label, "values": values[each],

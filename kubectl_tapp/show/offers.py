@@ -11,6 +11,7 @@ from kubectl_tapp.edit import canaries
 from kubectl_tapp.edit.edits import spec_of
 from kubectl_tapp.edit.revisions import HistoryEntry
 from tapp.declared.model import TAppSpec
+from tapp.words.conditions import Type
 from tapp.words.vocabulary import HOLD
 
 
@@ -45,6 +46,7 @@ def without_effect(view: Inspection, history: Iterable[HistoryEntry]) -> Mapping
         "restart": "" if running else "all instances are stopped",
         "hold": "" if view.observed.pods else "there are no pods",
         "release": "" if held_instances(view) else "no pod is on hold",
+        "adopt": _nothing_to_adopt(view),
         "promote": no_canary,
         "abort": no_canary,
         "rollback": "" if earlier else "there is no earlier revision",
@@ -77,6 +79,15 @@ def without_effect_on(view: Inspection, id: int) -> Mapping[str, str]:
     elif id >= spec.replicas:
         reasons = dict.fromkeys(reasons, f"spec.replicas is {spec.replicas}")
     return {name: text for name, text in reasons.items() if text}
+
+
+def _nothing_to_adopt(view: Inspection) -> str:
+    """Returns why no pod or claim can be adopted; "" if there may be one without an owner."""
+    if any(each.type == Type.CLAIMS_NOT_OWNED for each in view.refused):
+        return ""
+    # An instance without a pod may have a name that is taken, and its claims are unknown.
+    complete = all(each.pod is not None for each in view.plan.instances)
+    return "all instances have pods and claims of their own" if complete else ""
 
 
 def only_template(spec: TAppSpec) -> str:

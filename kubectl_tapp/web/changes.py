@@ -48,7 +48,7 @@ OFFERED: Mapping[str, Callable[..., None]] = {
     "image": verbs.image, "replicas": verbs.scale, "kill": verbs.kill, "start": verbs.start,
     "template": verbs.use, "partition": partition, "advance": verbs.advance, "pause": verbs.pause,
     "resume": verbs.resume, "restart": restart.restart, "hold": hold.hold,
-    "release": hold.release, "promote": verbs.promote, "abort": verbs.abort,
+    "release": hold.release, "adopt": verbs.adopt, "promote": verbs.promote, "abort": verbs.abort,
     "rollback": verbs.rollback, "budget": budget,
 }  # fmt: skip
 """Name of each change that the page offers, with the function of the verb."""
@@ -81,7 +81,7 @@ class Changes:
         session = self._session.with_options(namespace=namespace)
         with _errors_in_page_words():
             verb, given = OFFERED.get(change, _unknown), _converted(change, values)
-            found = Proposal(session, name, verb, given)
+            found = Proposal(session, name, verb, given, must_match=change == "adopt")
         key = secrets.token_urlsafe(16) if found.can_be_done else ""
         if key:
             self._planned[key] = namespace, name, change, found

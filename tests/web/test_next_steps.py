@@ -222,6 +222,7 @@ REASONS = {
     "Advance": "no partition keeps instances back", "Promote": "there is no canary",
     "Abort": "there is no canary", "Start": "no instance is stopped",
     "Template": "the only template is default", "Release": "no pod is on hold",
+    "Adopt": "all instances have pods and claims of their own",
 }  # fmt: skip
 
 

@@ -33,6 +33,7 @@ const GROUPS = {
     template: ["Template", template("Template", {required: true}), ids()],
     hold: ["Hold", ids(), text("reason", "Reason, which status and why show", {required: true})],
     release: ["Release", ids()],
+    adopt: ["Adopt", ids({required: false, label: "Instances whose pods and claims have no owner; empty: all"})],
   },
   Size: {
     replicas: ["Replicas", text("replicas", "Number of instances", {required: true, inputMode: "numeric"})],
