@@ -30,6 +30,7 @@ from kubectl_tapp.commands.listing import list_tapps
 from kubectl_tapp.commands.migrate import migrate
 from kubectl_tapp.commands.options import register, with_global_options
 from kubectl_tapp.commands.plan import plan
+from kubectl_tapp.commands.rehearse import rehearse
 from kubectl_tapp.commands.status import status
 from kubectl_tapp.commands.why import why
 from kubectl_tapp.web.command import web
@@ -78,6 +79,7 @@ register(app, why)
 register(app, list_tapps, "list")
 verbs.add_to(app)
 register(app, plan)
+register(app, rehearse)
 register(app, migrate)
 register(app, web)
 

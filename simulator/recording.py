@@ -21,6 +21,8 @@ from simulator.objects.clock import Clock
 from simulator.objects.kinds import Kind
 from simulator.objects.objects import Object, changed_paths, key_of, version_of
 
+INJECTED = "injected:"
+"""The beginning of the message of a failure that `RecordingStore.fail` has set up."""
 IGNORED_PATHS = ("metadata.resourceVersion", "metadata.managedFields", "metadata.generation")
 
 
@@ -164,4 +166,4 @@ class RecordingStore:
             if fault.times and fault.verb in ("", verb) and fault.kind in ("", kind.name):
                 fault.times -= 1
                 error = {409: ConflictError, 422: InvalidError}.get(fault.code, ApiError)
-                raise error(f"injected: {verb} {kind.name}")
+                raise error(f"{INJECTED} {verb} {kind.name}")

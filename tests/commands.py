@@ -197,6 +197,8 @@ NOT_HERE = {
     "tests/e2e/README.md: Recorded calls 1": "writes files of this repository",
     "tests/e2e/README.md: Raising the versions 1": "downloads and builds Kubernetes",
     "docs/kubectl-tapp.md: Install 1": "needs PyPI; tests/contract/test_wheel.py installs it",
+    "docs/rehearse.md: A session 1": "needs no cluster; tests/plugin/test_rehearse.py types it",
+    "docs/rehearse.md: Use it 1": "the options that tests/plugin/test_rehearse.py types",
     "docs/sizing.md: A second Metacontroller 1": _FETCHED,
     "docs/install.md: From source 1": _FETCHED,
     "docs/security.md: What Metacontroller may do 1": _FETCHED,

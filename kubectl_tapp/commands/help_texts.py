@@ -123,6 +123,16 @@ EXAMPLES: Mapping[str, Sequence[Example]] = {
             "plan -f web.yaml --fail-if 'unavailable>2'",
         ),
     ],
+    "rehearse": [
+        Example(
+            "Play a new image 200 times, with a fault in each", "rehearse web --image app=shop:2"
+        ),
+        Example("Lose a node in each run", "rehearse -f web.yaml --fault node-loss"),
+        Example(
+            "Fail in a pipeline if a run gets stuck, without a cluster",
+            "rehearse --from old.yaml -f new.yaml --fail-if stuck",
+        ),
+    ],
     "migrate": [
         Example("Show what the migration of TApp web would write", "migrate web --dry-run"),
         Example("Migrate all TApps of namespace shop", "migrate -n shop"),

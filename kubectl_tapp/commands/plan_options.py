@@ -1,4 +1,4 @@
-"""The options of `kubectl tapp plan`."""
+"""The options of `kubectl tapp plan`, and those that describe an edit without writing it."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -12,10 +12,8 @@ _Texts = list[str] | None
 
 
 @dataclass(frozen=True)
-class PlanOptions:
-    """The options of `kubectl tapp plan`: the TApp, its edit, and the parts of the forecast to
-    print.
-    """
+class EditOptions:
+    """The options that describe an edit of a TApp, for commands that only forecast it."""
 
     name: Annotated[
         str | None,
@@ -116,20 +114,6 @@ class PlanOptions:
             help="Assume that containers with this image never become ready. Can be repeated.",
         ),
     ] = None
-    fail_if: Annotated[
-        _Texts,
-        option(
-            "--fail-if",
-            metavar="CONDITION",
-            help="Exit with code 3 if this condition holds: recreate, in-place, create, delete, "
-            "delete-claim, stuck, paused, condition, change, unavailable or duration. A limit may "
-            "follow, as in unavailable>2 or duration>10m. Can be repeated.",
-        ),
-    ] = None
-    html: Annotated[
-        str | None,
-        option("--html", metavar="FILE", help="Write the plan as an HTML page to this file."),
-    ] = None
     dry_run: Annotated[
         bool,
         typer.Option(
@@ -152,13 +136,6 @@ class PlanOptions:
             help="If true, server-side apply will force the changes against conflicts.",
         ),
     ] = False
-    unfold: Annotated[
-        bool,
-        typer.Option(
-            "--unfold", help="Print a line for each instance instead of one for equal instances."
-        ),
-    ] = False
-    output: Output = None
 
     @property
     def by_options(self) -> bool:
@@ -170,3 +147,32 @@ class PlanOptions:
     def broken(self) -> tuple[str, ...]:
         """The images of `--assume-broken`, whose containers never become Ready in the forecast."""
         return tuple(self.assume_broken or ())
+
+
+@dataclass(frozen=True)
+class PlanOptions(EditOptions):
+    """The options of `kubectl tapp plan`: the TApp, its edit, and the parts of the forecast to
+    print.
+    """
+
+    fail_if: Annotated[
+        _Texts,
+        option(
+            "--fail-if",
+            metavar="CONDITION",
+            help="Exit with code 3 if this condition holds: recreate, in-place, create, delete, "
+            "delete-claim, stuck, paused, condition, change, unavailable or duration. A limit may "
+            "follow, as in unavailable>2 or duration>10m. Can be repeated.",
+        ),
+    ] = None
+    html: Annotated[
+        str | None,
+        option("--html", metavar="FILE", help="Write the plan as an HTML page to this file."),
+    ] = None
+    unfold: Annotated[
+        bool,
+        typer.Option(
+            "--unfold", help="Print a line for each instance instead of one for equal instances."
+        ),
+    ] = False
+    output: Output = None

@@ -57,12 +57,18 @@ class Condition:
 
     def holds(self, forecast: Forecast) -> bool:
         """Returns True if the forecast meets the condition, so that the command has to fail."""
-        return _COMPARE[self.compare](_MEASURES[self.word](forecast), self._limit(forecast))
+        return self.is_met(_MEASURES[self.word](forecast), forecast.should_run)
 
-    def _limit(self, forecast: Forecast) -> float:
+    def is_met(self, measured: float, should_run: int) -> bool:
+        """Returns True if a measured number meets the condition.
+
+        `should_run` is the number of instances that should run, which percentages refer to.
+        """
         if self.unit == "%":
-            return self.limit * forecast.should_run / 100
-        return self.limit * _UNITS.get(self.unit, 1.0)
+            limit = self.limit * should_run / 100
+        else:
+            limit = self.limit * _UNITS.get(self.unit, 1.0)
+        return _COMPARE[self.compare](measured, limit)
 
 
 def read_condition(text: str) -> Condition:

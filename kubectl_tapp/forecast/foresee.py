@@ -6,7 +6,8 @@ on failing. `as_running` makes the starting point for a plan of files without a 
 """
 
 import copy
-from dataclasses import replace
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hooks.wire.decode import WireError
@@ -17,6 +18,7 @@ from kubectl_tapp.decide.decisions import decide_if_readable
 from kubectl_tapp.forecast import assumed
 from kubectl_tapp.forecast.behaviour import (
     Behaviour,
+    BrokenImage,
     behaviour,
     broken_images,
     in_ticks,
@@ -34,6 +36,7 @@ from kubectl_tapp.forecast.templates import (
 from kubectl_tapp.forecast.timing import Durations, Timing, timing
 from simulator.api.store import ApiError
 from simulator.objects.kinds import NAMESPACE
+from simulator.seed import SPARE_NODE
 from tapp.declared.model import TAppSpec
 from tapp.plan import Plan
 from tapp.words.kinds import PLAIN
@@ -74,10 +77,7 @@ def forecast(
         return replace(base, refused=assumptions.refused)
     before = decide_if_readable(observed, registration, now)
     times = Timing() if assumptions.made_up else _observed_times(observed, before)
-    paces = _paces(observed.tapp, edited, times)
-    known = behaviour(paces, observed.pods, now)
-    broken = broken_images(observed.pods, now, max(known.patience, 60.0))
-    mark_as_broken(known, broken, assumptions.broken)
+    known, broken = _behaviour(observed, edited, times, now, assumptions)
     try:
         runner = Run(observed, registration, known, now)
         log = runner.play(edited, _quiet_seconds(edited, known))
@@ -96,17 +96,68 @@ def forecast(
     return outcomes.forecast(base, pace=_timing_sentences(edited, times), notes=notes)
 
 
-def as_running(tapp: Document, registration: Registration, now: float) -> Observed:
+def _behaviour(
+    observed: Observed, edited: Document, times: Timing, now: float, assumptions: Assumptions
+) -> tuple[Behaviour, list[BrokenImage]]:
+    """Returns the settings of the simulated kubelets, and the images that fail now."""
+    known = behaviour(_paces(observed.tapp, edited, times), observed.pods, now)
+    broken = broken_images(observed.pods, now, max(known.patience, 60.0))
+    mark_as_broken(known, broken, assumptions.broken)
+    return known, broken
+
+
+@dataclass(frozen=True)
+class Start:
+    """The beginning of simulations of one edit: a new `Behaviour` for each, and equal otherwise."""
+
+    observed: Observed  # the TApp before the edit, with its objects
+    edited: Document  # the TApp after the edit, as its author would write it
+    registration: Registration
+    now: float  # seconds since the epoch
+    times: Timing
+    assumptions: Assumptions
+
+    def behaviour(self) -> Behaviour:
+        """Returns new settings of the simulated kubelets, which one simulation may change."""
+        return _behaviour(self.observed, self.edited, self.times, self.now, self.assumptions)[0]
+
+    def quiet_seconds(self, known: Behaviour) -> float:
+        """Returns the number of seconds without a change after which a simulation ends."""
+        return _quiet_seconds(self.edited, known)
+
+    def assumed_times(self) -> list[str]:
+        """Returns a sentence for each template about its assumed times and their sources."""
+        return _timing_sentences(self.edited, self.times)
+
+
+def start_of(
+    observed: Observed,
+    edited: Document,
+    registration: Registration,
+    now: float,
+    assumptions: Assumptions = _NOTHING,
+) -> Start:
+    """Returns the beginning of simulations of an edit; the arguments are those of `forecast`."""
+    edited, now = _without_server_fields(edited, observed.tapp), in_ticks(now)
+    before = decide_if_readable(observed, registration, now)
+    times = Timing() if assumptions.made_up else _observed_times(observed, before)
+    return Start(observed, edited, registration, now, times, assumptions)
+
+
+def as_running(
+    tapp: Document, registration: Registration, now: float, nodes: Iterable[str] = (SPARE_NODE,)
+) -> Observed:
     """Returns the objects of a TApp from a file as if it had been running for an hour.
 
     The rest of its cluster is assumed (`assumed.py`). `now` is the time of the result, in seconds
-    since the epoch. Raises hooks.wire.decode.WireError if the TApp is invalid.
+    since the epoch, and `nodes` are the names of the nodes over which the pods are spread. Raises
+    hooks.wire.decode.WireError if the TApp is invalid.
     """
     tapp, now = _without_server_fields(tapp, tapp), in_ticks(now)
     nothing = {**tapp, "metadata": {**tapp["metadata"], "uid": None}}
     empty = Observed(nothing, storage_classes=assumed.storage_classes())
     known = behaviour(_paces(tapp, tapp, Timing()), [], now)
-    runner = Run(empty, registration, known, now - 3600)
+    runner = Run(empty, registration, known, now - 3600, nodes)
     try:
         log = runner.play(tapp, _quiet_seconds(tapp, known))
     except ApiError as error:

@@ -33,11 +33,12 @@ from kubectl_tapp.forecast.run_log import (
 from kubectl_tapp.forecast.turns import SimulatedUpdates, waiting_for_update
 from simulator.api.admission import Policy, lean_pods
 from simulator.api.store import ApiError
+from simulator.metacontroller.faulty_hook import FaultyHook
 from simulator.metacontroller.hook_client import HttpResponse
 from simulator.objects.clock import EPOCH
 from simulator.objects.objects import with_meta
 from simulator.recording import Write
-from simulator.seed import clock_at, seeded
+from simulator.seed import SPARE_NODE, clock_at, seeded
 from simulator.world import World
 from tapp.answer.children import NamespaceMissingError
 from tapp.answer.resize_patches import Patch, patches
@@ -96,6 +97,10 @@ class InProcessHooks:
         self.refused = ""
         return HttpResponse(200, encode(answer))
 
+    def restart(self) -> None:
+        """Drops everything that a process of the service remembers."""
+        self._memo = Memo(MEMORY)
+
     def _sync(self, body: bytes) -> dict[str, Any]:
         synced = sync(Request(body, TApp, self._memo), self._options, self._clock())
         self._on_plan(synced.plan)
@@ -117,7 +122,12 @@ class Run:
     """
 
     def __init__(
-        self, observed: Observed, registration: Registration, behaviour: Behaviour, now: float
+        self,
+        observed: Observed,
+        registration: Registration,
+        behaviour: Behaviour,
+        now: float,
+        spare_nodes: Iterable[str] = (SPARE_NODE,),
     ) -> None:
         """Builds the simulated cluster at the time `now`, in seconds since the epoch.
 
@@ -126,6 +136,7 @@ class Run:
             registration: its CompositeController, and the options of the service.
             behaviour: the times and failures of the simulated kubelets.
             now: the time at which the simulation begins.
+            spare_nodes: names of nodes on which no pod runs yet.
         """
         self.log = RunLog()
         self._name = observed.name
@@ -138,11 +149,12 @@ class Run:
         controller, options = registration
         clock = clock_at(now, TICK)
         self.hook = InProcessHooks(options, clock.unix, self._on_plan)
+        self.calls = FaultyHook(self.hook)
         behaviour.resizes = options.resize
         self.world: World = seeded(
             _objects(observed),
             _without_resync(controller),
-            self.hook,
+            self.calls,
             clock,
             levers=behaviour,
             patience=max(behaviour.patience, 60.0),
@@ -152,6 +164,7 @@ class Run:
             if _pod_status_is_written(observed)
             else (),
             keep_calls=1,
+            spare_nodes=spare_nodes,
         )
         self.world.metacontroller.queue.delay = SYNC_DELAY
 

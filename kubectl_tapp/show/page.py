@@ -31,7 +31,7 @@ _MAX_STEPS = 60  # Number of steps in the table; the pictures show all steps
 def page(forecast: Forecast) -> str:
     """Returns the text of an HTML page that shows a forecast."""
     name = f"{forecast.namespace}/{forecast.name}"
-    refused = _notes(forecast.refused, "The edit is refused", "")
+    refused = notes_section(forecast.refused, "The edit is refused", "")
     body = refused or "".join(_sections(forecast))
     line = "this edit is refused" if forecast.refused else headline(forecast)
     return (
@@ -50,15 +50,19 @@ def page(forecast: Forecast) -> str:
 def _sections(forecast: Forecast) -> list[str]:
     return [
         _cards(forecast),
-        _notes(forecast.stuck, "Stuck", ""),
-        _notes(forecast.paused, "Paused", "warn"),
-        _notes([f"{type}: {text}" for type, text in forecast.refusals], "Conditions", "warn"),
-        _notes(forecast.remarks, "Note", "note"),
+        notes_section(forecast.stuck, "Stuck", ""),
+        notes_section(forecast.paused, "Paused", "warn"),
+        notes_section(
+            [f"{type}: {text}" for type, text in forecast.refusals], "Conditions", "warn"
+        ),
+        notes_section(forecast.remarks, "Note", "note"),
         _changes(forecast),
         _pictures(forecast),
         _instances(forecast),
         _steps(forecast),
-        _notes([*forecast.pace, *forecast.notes], "Sources of the times, and assumptions", "note"),
+        notes_section(
+            [*forecast.pace, *forecast.notes], "Sources of the times, and assumptions", "note"
+        ),
     ]
 
 
@@ -92,7 +96,8 @@ def _cards(forecast: Forecast) -> str:
 _BAD_OUTCOMES = (Outcome.RECREATED, Outcome.DELETED, Outcome.WAITING)
 
 
-def _notes(lines: Iterable[str], title: str, kind: str) -> str:
+def notes_section(lines: Iterable[str], title: str, kind: str) -> str:
+    """Returns a section with a paragraph for each line; "" without lines. `kind` is its class."""
     items = "".join(f'<p class="told {kind}">{escape(line)}</p>' for line in lines)
     return f"<section><h2>{escape(title)}</h2>{items}</section>" if items else ""
 
@@ -102,7 +107,7 @@ def _changes(forecast: Forecast) -> str:
     for change in forecast.templates:
         rows += _template(change)
     head = "<tr><th>Template</th><th>Field</th><th>Change</th><th>Effect</th></tr>"
-    return _table("Changes", head, rows)
+    return table_section("Changes", head, rows)
 
 
 def _template(change: TemplateChange) -> list[str]:
@@ -142,7 +147,9 @@ def _pictures(forecast: Forecast) -> str:
     if forecast.rest is not None:
         told = rest_line(forecast.rest)
         parts.append(
-            _notes([f"The pictures show the simulated part; {told}"], "Rest of the rollout", "note")
+            notes_section(
+                [f"The pictures show the simulated part; {told}"], "Rest of the rollout", "note"
+            )
         )
     return "".join(parts)
 
@@ -158,7 +165,7 @@ def _instances(forecast: Forecast) -> str:
             f"<td>{escape(outcome_reason(each))}</td></tr>"
         )
     head = "<tr><th>Instances</th><th>Outcome</th><th>Why</th></tr>"
-    return _table("Instances", head, rows)
+    return table_section("Instances", head, rows)
 
 
 def _steps(forecast: Forecast) -> str:
@@ -170,7 +177,7 @@ def _steps(forecast: Forecast) -> str:
         text = f"{escape(rest_line(forecast.rest))}: {escape(id_list(forecast.rest.instances))}"
         rows.append(f'<tr><td></td><td colspan="2">{text}</td></tr>')
     head = '<tr><th class="right">After</th><th>Writes</th><th class="right">'
-    return _table("Order", f"{head}Unavailable</th></tr>", rows)
+    return table_section("Order", f"{head}Unavailable</th></tr>", rows)
 
 
 def _step(step: Step) -> str:
@@ -183,7 +190,8 @@ def _step(step: Step) -> str:
     )
 
 
-def _table(title: str, head: str, rows: list[str]) -> str:
+def table_section(title: str, head: str, rows: list[str]) -> str:
+    """Returns a section with a table; "" without rows. `head` and `rows` are HTML."""
     if not rows:
         return ""
     return (

@@ -1,0 +1,212 @@
+"""Watches which instances serve in a simulation, and why others do not.
+
+`ServingWatch` reads the true cluster after every step of the clock. An instance *serves* if its pod
+is Ready and not being deleted, its processes run the images of the pod's spec, and their probes
+pass. It is *available* if it has served for minReadySeconds. If it stops serving because
+Metacontroller has written to its pod, the update has taken it; otherwise the fault has.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from math import floor
+
+from kubectl_tapp.base.observed import Document
+from simulator.api.store import Event
+from simulator.recording import Write
+from simulator.world import World
+from tapp.kube.restarts import COMPLETED
+from tapp.storage.claims import instance_number
+from tapp.words.vocabulary import DRAIN
+
+UPDATE, FAULT, NEW = "update", "fault", "new"
+"""Why an instance does not serve: an update took it, a fault took it, or it has never served."""
+
+
+@dataclass(frozen=True)
+class Outage:
+    """An instance that does not serve."""
+
+    cause: str  # `UPDATE`, `FAULT` or `NEW`
+    generation: int = 0  # the TApp's generation of the update that took it
+    was_available: bool = False  # True if it was available when the update took it
+
+
+@dataclass(frozen=True)
+class Away:
+    """The instances that should run and do not serve at one time."""
+
+    at: float  # seconds since the epoch
+    by_update: tuple[int, ...] = ()
+    by_fault: tuple[int, ...] = ()
+    new: tuple[int, ...] = ()
+
+    @property
+    def count(self) -> int:
+        """The number of instances that do not serve."""
+        return len(self.by_update) + len(self.by_fault) + len(self.new)
+
+
+@dataclass
+class ServingWatch:
+    """Follows the instances of one TApp in a simulated cluster.
+
+    Attributes:
+        world: the cluster.
+        name: the name of the TApp.
+        namespace: its namespace.
+        should_run: the numbers of the instances that should run.
+        generation: the generation of the TApp on which the last sync decided.
+    """
+
+    world: World
+    name: str
+    namespace: str
+    should_run: set[int] = field(default_factory=set)
+    generation: int = 0
+    pods: dict[int, Document] = field(default_factory=dict)
+    serving: dict[int, float] = field(default_factory=dict)
+    """Instance number -> since when it serves, in seconds of the simulated clock."""
+    outages: dict[int, Outage] = field(default_factory=dict)
+    history: list[Away] = field(default_factory=list)
+    """Who did not serve, at each time when that changed."""
+    _events: list[Event] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        for pod in self.world.list("Pod", self.namespace):
+            id = self.id_of(pod)
+            if id is not None:
+                self.pods[id] = pod
+                self.should_run.add(id)
+                if self._serves(pod):
+                    self.serving[id] = float("-inf")
+                else:
+                    self.outages[id] = Outage(FAULT)
+        self.world.watch(self._events.append)
+
+    def id_of(self, pod: Document) -> int | None:
+        """Returns the number of a pod's instance; None if the pod is none of an instance."""
+        return instance_number(pod["metadata"]["name"], f"{self.name}-")
+
+    def is_available(self, id: int, min_ready_seconds: float) -> bool:
+        """Returns True if an instance serves, and has done so for minReadySeconds.
+
+        Times in statuses are whole seconds, so a part of a second more is granted.
+        """
+        since = self.serving.get(id)
+        if since is None:
+            return False
+        if since == float("-inf"):
+            return True
+        return self.world.clock.now - floor(since) + 0.001 >= min_ready_seconds
+
+    def news(self, writes: Iterable[Write]) -> list[tuple[Event, bool]]:
+        """Returns the changes since the last call, each with whether Metacontroller made it.
+
+        `writes` are the writes of Metacontroller since then. The status alone is left out, because
+        a DecoratorController writes it.
+        """
+        events, self._events[:] = list(self._events), []
+        ours = {
+            (write.kind, write.name)
+            for write in writes
+            if write.outcome == "ok" and write.verb != "status"
+        }
+        return [
+            (event, (event.kind.name, event.object["metadata"]["name"]) in ours) for event in events
+        ]
+
+    def take(self, id: int, min_ready_seconds: float) -> None:
+        """Notes that an update takes an instance now. An instance that does not serve is left."""
+        if id in self.serving:
+            was = self.is_available(id, min_ready_seconds)
+            del self.serving[id]
+            self.outages[id] = Outage(UPDATE, self.generation, was)
+
+    def see(self, event: Event) -> None:
+        """Takes a change of a pod into account."""
+        id = self.id_of(event.object)
+        if event.kind.name != "Pod" or id is None:
+            return
+        if event.new is None:
+            self.pods.pop(id, None)
+        else:
+            self.pods[id] = event.new
+        self._look(id)
+
+    def end_step(self, now: float) -> None:
+        """Notes who does not serve after a step of the clock; `now` is in seconds since 1970."""
+        for id in list(self.outages):
+            self._look(id)
+        for id in self.should_run:
+            if id not in self.serving and id not in self.outages:
+                self.outages[id] = Outage(NEW)
+        groups: dict[str, list[int]] = {UPDATE: [], FAULT: [], NEW: []}
+        for id, outage in sorted(self.outages.items()):
+            if id in self.should_run:
+                groups[outage.cause].append(id)
+        away = Away(now, *(tuple(each) for each in groups.values()))
+        last = self.history[-1] if self.history else Away(now)
+        if (away.by_update, away.by_fault, away.new) != (last.by_update, last.by_fault, last.new):
+            self.history.append(away)
+
+    def _look(self, id: int) -> None:
+        pod = self.pods.get(id)
+        if pod is not None and self._serves(pod):
+            if id not in self.serving:
+                self.serving[id] = self.world.clock.now
+                self.outages.pop(id, None)
+        elif id in self.serving:
+            del self.serving[id]
+            self.outages[id] = Outage(FAULT)
+
+    def _serves(self, pod: Document) -> bool:
+        status = pod.get("status") or {}
+        if pod["metadata"].get("deletionTimestamp") or status.get("phase") in COMPLETED:
+            return False
+        if not is_ready(pod) or is_leaving(pod):
+            return False
+        worker = self.world.kubelet.worker(pod)
+        if worker is None:
+            return False
+        local = worker.local
+        if not local.can_serve(self.world.clock.now):
+            return False
+        wanted = images_of(pod)
+        return all(
+            one.run is not None and one.run.image == wanted.get(one.name, one.run.image)
+            for one in local.mains
+        )
+
+
+def is_ready(pod: Document) -> bool:
+    """Returns True if the condition Ready of a pod is True."""
+    found = (pod.get("status") or {}).get("conditions") or []
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in found)
+
+
+def is_leaving(pod: Document) -> bool:
+    """Returns True if the service has asked a pod to leave its Services before a restart."""
+    return DRAIN in (pod["metadata"].get("annotations") or {})
+
+
+def images_of(pod: Document) -> dict[str, str]:
+    """Returns container name -> image, of all containers in the spec of a pod."""
+    spec = pod["spec"]
+    return {
+        each["name"]: each.get("image", "")
+        for field_name in ("initContainers", "containers")
+        for each in spec.get(field_name) or []
+    }
+
+
+def takes(event: Event) -> bool:
+    """Returns True if a write of Metacontroller to a pod stops or restarts its containers.
+
+    A pod that is asked to leave its Services counts, too: after that it gets no requests.
+    """
+    old, new = event.old, event.new
+    if old is None or old["metadata"].get("deletionTimestamp"):
+        return False
+    if new is None or new["metadata"].get("deletionTimestamp"):
+        return True
+    return images_of(old) != images_of(new) or (is_leaving(new) and not is_leaving(old))
