@@ -18,11 +18,13 @@ def explain(plan: Plan) -> dict[str, Any]:
     """Returns the response of `POST /plan` (docs/endpoints.md).
 
     An invalid budget is null. `services` exists if the CompositeController declares Services, and
-    `disruptionBudgets` if it declares PodDisruptionBudgets. `claims.grow` exists if a claim grows.
+    `disruptionBudgets` if it declares PodDisruptionBudgets. `claims.grow` exists if a claim grows,
+    and `claims.modify` if a claim gets another VolumeAttributesClass (null if it loses its class).
     """
     budgets, storage = plan.budgets, plan.findings.storage
     claims, history, services = storage.claims, storage.history, storage.services
     grow = {"grow": storage.growth.to} if storage.growth.to else {}
+    modify = {"modify": storage.modification.to} if storage.modification.to else {}
     answer: dict[str, Any] = {
         "instances": [
             {
@@ -49,6 +51,7 @@ def explain(plan: Plan) -> dict[str, Any]:
             "create": [claim.name for claim in claims.create],
             "delete": [claim.metadata.name for claim in claims.delete],
             **grow,
+            **modify,
         },
         "revisions": {
             "keep": [revision.metadata.name for revision in history.keep],

@@ -30,8 +30,10 @@ from tapp.decide.standing import InstanceStanding, standings_of
 from tapp.declared.lookup import Templates
 from tapp.declared.templates import Template
 from tapp.pod.waiting import Trouble
+from tapp.storage.attributes import modify
 from tapp.storage.claims import plan_claims
 from tapp.storage.disruption_budget import DisruptionBudgetPlan, plan_disruption_budget
+from tapp.storage.existing_claims import existing_claims
 from tapp.storage.growth import grow
 from tapp.storage.history import HistoryPlan, plan_history, unchanged_history
 from tapp.storage.services import ServicePlan, plan_services
@@ -175,10 +177,11 @@ def _plan_objects(
     services = _services(world, instances, max(1, left - space.bytes))
     sources = [item.source for item in unscheduled if item.id not in space.waiting]
     claims = plan_claims(world, sources)
-    growth = grow(world, claims.keep, _recorded(instances))
+    existing = existing_claims(world, claims.keep, _recorded(instances))
+    growth, modification = grow(world, existing), modify(world, existing)
     cases = delayed(cases, space.delays)
     evictions = _disruption_budget(situation, cases)
-    findings.storage = StoragePlan(claims, growth, history, services, evictions)
+    findings.storage = StoragePlan(claims, growth, modification, history, services, evictions)
     return cases, is_early or services.waits or history.waits
 
 

@@ -11,6 +11,7 @@ Document = dict[str, Any]
 
 HARMLESS = {
     "UnusedInstances",
+    "ClaimsBeingModified",
     "RollingTemplateUnused",
     "UnusedTemplates",
     "PullersNotRun",

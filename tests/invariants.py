@@ -54,6 +54,10 @@ TOUCHED = {"UpdateInPlace", "Adopt", "Mark"}
 SYSTEM = {"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink"}
 
 
+# The field of a claim that names its VolumeAttributesClass.
+ATTRIBUTES = "volumeAttributesClassName"
+
+
 class ViolationError(AssertionError):
     """A response of the hook violates a safety property."""
 
@@ -89,7 +93,7 @@ def check(
     cut_off = touched_on_hold(request, want, after, now)
     _hold(not cut_off, *cut_off)
     p5_every_update_is_legal(request, answer, after)
-    p5_claims_only_grow(request, answer)
+    p5_claims_change_only_size_and_class(request, answer)
     p6_no_claim_is_omitted_unless_policy(request, answer)
     p6_no_pod_is_omitted_without_reason(request, answer, plan)
     p6_no_revision_is_omitted_without_reason(request, answer)
@@ -268,10 +272,11 @@ def p5_every_update_is_legal(request: Document, answer: Document, after: dict[st
             _hold(not problems, f"{name}: {problems}")
 
 
-def p5_claims_only_grow(request: Document, answer: Document) -> None:
-    """P5, P6: checks that a claim changes nothing but its size, which grows.
+def p5_claims_change_only_size_and_class(request: Document, answer: Document) -> None:
+    """P5, P6: checks that a claim changes nothing but its size and its VolumeAttributesClass.
 
-    The claim must be bound, and its StorageClass must allow volume expansion.
+    The claim must be bound. The size only grows, and its StorageClass must allow volume expansion.
+    The class is removed only if no volume has it.
     """
     if not claims_are_applied(request):
         return
@@ -286,16 +291,30 @@ def p5_claims_only_grow(request: Document, answer: Document) -> None:
             continue
         _hold(not request["finalizing"], f"claim {name} changes while its TApp goes")
         before, now = storage(claim), storage(after)
-        _hold(compare(now, before) > 0, f"claim {name} asked for {before}, and now for {now}")
+        grows, status = compare(now, before) > 0, claim.get("status") or {}
+        _hold(grows or now == before, f"claim {name} asked for {before}, and now for {now}")
         same_size = {**after["spec"], "resources": claim["spec"]["resources"]}
-        _hold(same_size == claim["spec"], f"more than the size of claim {name} changes")
+        old_class, new_class = (each["spec"].get(ATTRIBUTES) for each in (claim, after))
+        removed = old_class and not new_class
+        kept = not removed or not status.get("currentVolumeAttributesClassName")
+        _hold(kept, f"claim {name} loses the class that its volume has")
+        _hold(
+            without_class(same_size) == without_class(claim["spec"]),
+            f"more than size and class of claim {name} change",
+        )
         _hold(
             without_size(after["spec"]["resources"]) == without_size(claim["spec"]["resources"]),
             f"more than the size of claim {name} changes",
         )
         _hold(bare({**after, "spec": claim["spec"]}) == bare(claim), f"metadata of {name} changes")
-        _hold((claim.get("status") or {}).get("phase") == "Bound", f"{name} grows unbound")
-        _hold(claim["spec"].get("storageClassName") in growing, f"the class of {name} forbids it")
+        _hold(status.get("phase") == "Bound", f"{name} changes unbound")
+        may_grow = claim["spec"].get("storageClassName") in growing
+        _hold(not grows or may_grow, f"the class of {name} forbids it")
+
+
+def without_class(spec: Document) -> Document:
+    """Returns the spec of a claim without its VolumeAttributesClass."""
+    return {key: value for key, value in spec.items() if key != ATTRIBUTES}
 
 
 def p6_no_claim_is_omitted_unless_policy(request: Document, answer: Document) -> None:

@@ -47,6 +47,8 @@ def assumption_sentences(found: Forecast, *tapps: Document) -> Iterator[str]:
     """Yields a sentence for each assumption that affects the forecast `found` of these TApps."""
     if "grown" in found.claims.values():
         yield "StorageClasses are assumed to let claims grow (allowVolumeExpansion: true)"
+    if "modified" in found.claims.values():
+        yield "the storage driver is assumed to accept the VolumeAttributesClass of the claims"
     specs = [spec for tapp in tapps if (spec := read_spec(tapp)) is not None]
     if any(spec.service_template is not None for spec in specs):
         yield "the component services is assumed to be installed, which creates the Services"

@@ -47,7 +47,7 @@ class InstanceForecast:
     # when it is available again or deleted, in seconds from now; None if unknown
     done: float | None = None
     waits_for: str = ""  # a sentence about the event that it still waits for at the end, or empty
-    # claim name to its effect: `kept`, `created`, `grown` or `deleted`
+    # claim name to its effect: `kept`, `created`, `grown`, `modified` or `deleted`
     claims: dict[str, str] = field(default_factory=dict)
 
 
@@ -114,7 +114,7 @@ class Forecast:
     refused: tuple[str, ...] = ()  # why the edit is refused as a whole, in the API server's words
     # instance number to its states over time: seconds from now, and the state
     states: dict[int, tuple[tuple[float, str], ...]] = field(default_factory=dict)
-    # claim name to its effect: `kept`, `created`, `grown` or `deleted`
+    # claim name to its effect: `kept`, `created`, `grown`, `modified` or `deleted`
     claims: dict[str, str] = field(default_factory=dict)
     # Service name to its effect: `created`, `changed` or `deleted`
     services: dict[str, str] = field(default_factory=dict)

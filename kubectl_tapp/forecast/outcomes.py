@@ -12,6 +12,7 @@ from kubectl_tapp.decide.budget import Limit, limits
 from kubectl_tapp.edit.revisions import written_by_service
 from kubectl_tapp.forecast.forecast import Forecast, InstanceForecast, Outcome, Rest, Step
 from kubectl_tapp.forecast.run_log import (
+    SIZE_PATH,
     DecidedWrite,
     RunLog,
     Write,
@@ -334,7 +335,10 @@ class Outcomes:
 
     def _claims(self) -> dict[str, str]:
         kept = {claim["metadata"]["name"]: "kept" for claim in self.observed.claims}
-        return kept | self._effects_on("PersistentVolumeClaim", "grown")
+        effects = self._effects_on("PersistentVolumeClaim", "modified")
+        # A larger claim counts as grown, even if its VolumeAttributesClass changes, too.
+        grown = {act.name: "grown" for act in self._all_acts() if SIZE_PATH in act.paths}
+        return kept | {name: grown.get(name, effect) for name, effect in effects.items()}
 
     def _disruption_budget(self) -> str:
         """Returns the effect of the edit on the PodDisruptionBudget of the TApp, or an empty text.
@@ -362,15 +366,18 @@ class Outcomes:
         """Returns the effects on the children of a kind: their names -> `created`, `deleted` or
         `updated`.
 
-        The parameter `updated` is the word for a child that was updated, such as `grown`.
+        The parameter `updated` is the word for a child that was updated, such as `changed`.
         """
-        rest = () if self.log.rest is None else self.log.rest.acts
         results = {"create": "created", "delete": "deleted", "update": updated}
         return {
             act.name: results[act.verb]
-            for act in (*self.log.acts, *rest)
+            for act in self._all_acts()
             if act.kind == kind and act.outcome == "ok" and act.verb in results
         }
+
+    def _all_acts(self) -> tuple[DecidedWrite, ...]:
+        """Returns the simulated writes, and the writes that repeat them and were not simulated."""
+        return (*self.log.acts, *(() if self.log.rest is None else self.log.rest.acts))
 
     def _claims_of(self, id: int, claims: dict[str, str]) -> dict[str, str]:
         ending = f"-{self.observed.name}-{id}"

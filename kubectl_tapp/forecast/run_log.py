@@ -15,6 +15,9 @@ from tapp.words.kinds import SERVICE
 from tapp.words.ranges import about
 from tapp.words.reasons import Reason, Standing
 
+# Fields of a claim that an update changes
+SIZE_PATH = "spec.resources.requests.storage"
+CLASS_PATH = "spec.volumeAttributesClassName"
 # Outcomes of writes that are normal or that Metacontroller retries
 _HARMLESS_OUTCOMES = ("ok", "no-op", "Conflict", "NotFound")
 _INTENDED_WAITS = (
@@ -163,8 +166,12 @@ def due_writes(after: Plan) -> tuple[list[DecidedWrite], dict[int, Verdict]]:
     claims = [("create", name) for name in _new_claims(after, acts)]
     storage = after.findings.storage
     claims += [("delete", claim.metadata.name) for claim in storage.claims.delete]
-    claims += [("update", name) for name in storage.growth.to]
     acts += [DecidedWrite(after.now, verb, "PersistentVolumeClaim", name) for verb, name in claims]
+    acts += [
+        DecidedWrite(after.now, "update", "PersistentVolumeClaim", name, (path,))
+        for path, names in ((CLASS_PATH, storage.modification.to), (SIZE_PATH, storage.growth.to))
+        for name in names
+    ]
     acts += [
         DecidedWrite(after.now, verb, "Service", name) for verb, name in _service_writes(after)
     ]

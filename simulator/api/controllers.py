@@ -155,7 +155,7 @@ class GarbageCollector:
 
 
 class ClaimController:
-    """Binds claims, expands their volumes, and prevents the removal of claims in use.
+    """Binds claims, expands and modifies their volumes, and protects claims in use from removal.
 
     A claim is in use if a scheduled pod mounts it.
 
@@ -164,6 +164,7 @@ class ClaimController:
         largest_volume: the size of the largest volume that the storage driver can provide; None if
             there is no limit. A claim that requests more keeps its volume and gets the resize
             status ControllerResizeInfeasible.
+        infeasible_classes: names of VolumeAttributesClasses that the storage driver refuses.
     """
 
     def __init__(self, cluster: Cluster, clock: Clock) -> None:
@@ -171,6 +172,7 @@ class ClaimController:
         self._clock = clock
         self.bind_seconds = 0.5
         self.largest_volume: str | None = None
+        self.infeasible_classes: set[str] = set()
         cluster.subscribe(self._on_event)
 
     def _on_event(self, event: Event) -> None:
@@ -184,6 +186,11 @@ class ClaimController:
                 event.old is None or storage_of(event.old) != storage_of(event.new)
             ):
                 self._clock.after(_EXPAND_SECONDS, lambda: self._expand(*key))
+            if _needs_modification(event.new) and (
+                event.old is None
+                or attributes_class_of(event.old) != attributes_class_of(event.new)
+            ):
+                self._clock.after(_EXPAND_SECONDS, lambda: self._modify(*key))
         elif event.kind is POD and event.new is None:
             namespace = namespace_of(event.object)
             for claim in claims_of(event.object):
@@ -197,6 +204,8 @@ class ClaimController:
                 "accessModes": claim["spec"].get("accessModes", []),
                 "capacity": (claim["spec"].get("resources") or {}).get("requests", {}),
             }
+            if attributes_class_of(claim):
+                status["currentVolumeAttributesClassName"] = attributes_class_of(claim)
             return {**claim, "spec": {**claim["spec"], "volumeName": volume}, "status": status}
 
         claim = self._cluster.find(CLAIM, namespace, name)
@@ -218,6 +227,23 @@ class ClaimController:
         if claim is not None and _needs_expansion(claim):
             self._cluster.edit(CLAIM, claim, expanded)
 
+    def _modify(self, namespace: str, name: str) -> None:
+        """Gives a volume the attributes of its class, or refuses, as external-resizer does."""
+
+        def modified(claim: Object) -> Object:
+            status, wanted = dict(claim.get("status") or {}), attributes_class_of(claim)
+            status.pop("modifyVolumeStatus", None)
+            if wanted in self.infeasible_classes:
+                target = {"targetVolumeAttributesClassName": wanted, "status": "Infeasible"}
+                status["modifyVolumeStatus"] = target
+            else:
+                status["currentVolumeAttributesClassName"] = wanted
+            return {**claim, "status": status}
+
+        claim = self._cluster.find(CLAIM, namespace, name)
+        if claim is not None and _needs_modification(claim):
+            self._cluster.edit(CLAIM, claim, modified)
+
     def _release(self, namespace: str, name: str) -> None:
         claim = self._cluster.find(CLAIM, namespace, name)
         if claim is None or not is_terminating(claim):
@@ -234,6 +260,18 @@ def _needs_expansion(claim: Object) -> bool:
     status = claim.get("status") or {}
     has = (status.get("capacity") or {}).get("storage", "0")
     return status.get("phase") == "Bound" and compare(storage_of(claim), has) > 0
+
+
+def attributes_class_of(claim: Object) -> str:
+    """Returns the VolumeAttributesClass that a claim requests, or "" if it requests none."""
+    return str(claim["spec"].get("volumeAttributesClassName") or "")
+
+
+def _needs_modification(claim: Object) -> bool:
+    """Returns True if a claim is bound and requests a class that its volume does not have."""
+    status, wanted = claim.get("status") or {}, attributes_class_of(claim)
+    has = status.get("currentVolumeAttributesClassName")
+    return status.get("phase") == "Bound" and bool(wanted) and wanted != has
 
 
 def claims_of(pod: Object) -> list[str]:

@@ -295,7 +295,8 @@ def check_service_update(new: Object, old: Object) -> None:
 def check_claim_update(new: Object, old: Object) -> None:
     """Raises InvalidError if an update changes an immutable field of a claim's spec.
 
-    The volume name, the attributes class and, for a bound claim, the storage request may change.
+    The volume name and, for a bound claim, the storage request and the attributes class may change.
+    The class cannot be removed once the volume has one.
     The request may become smaller as long as it stays above the capacity of the volume. So users
     can recover from a failed expansion. Source: ValidatePersistentVolumeClaimUpdate.
 
@@ -312,8 +313,11 @@ def check_claim_update(new: Object, old: Object) -> None:
         after["resources"] = {**resources, "requests": requests}
     if "volumeName" not in before:
         after.pop("volumeName", None)
-    for spec in (before, after):
-        spec.pop("volumeAttributesClassName", None)
+    old_class = before.get("volumeAttributesClassName")
+    new_class = after.get("volumeAttributesClassName")
+    if bound:
+        for spec in (before, after):
+            spec.pop("volumeAttributesClassName", None)
     path = next(iter(changed_paths(before, after, "spec")), None)
     if path is not None:
         reason = (
@@ -325,6 +329,14 @@ def check_claim_update(new: Object, old: Object) -> None:
     if compare(storage_of(new), storage_of(old)) < 0 and compare(storage_of(new), capacity) <= 0:
         path = "spec.resources.requests.storage"
         raise invalid(new, path, "Forbidden: field can not be less than status.capacity")
+    has_class = (old.get("status") or {}).get("currentVolumeAttributesClassName") is not None
+    if new_class != old_class and not new_class and has_class:
+        value = "nil" if new_class is None else "empty string"
+        reason = (
+            f"Forbidden: update to {value} is forbidden when "
+            "status.currentVolumeAttributesClassName is not nil"
+        )
+        raise invalid(new, "spec.volumeAttributesClassName", reason)
 
 
 def check_revision(revision: Object) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import Raw
 
 from tapp.answer import render
-from tapp.answer.claim_answers import grown_claim, new_claims
+from tapp.answer.claim_answers import grown_claim, modified_claim, new_claims
 from tapp.answer.pullers import new_puller
 from tapp.decide.cases import Case
 from tapp.decide.changes import Adopt, Create, Mark, Resize, Update
@@ -68,7 +68,7 @@ def desired_children(plan: Plan) -> list[Child]:
 
 
 def _claims(plan: Plan) -> list[Child]:
-    """Returns the claims of the response: unchanged claims, enlarged claims, and new claims.
+    """Returns the claims of the response: unchanged claims, changed claims, and new claims.
 
     Raises NamespaceMissingError if a claim has to be created and the request lacks the Namespace.
     """
@@ -77,6 +77,8 @@ def _claims(plan: Plan) -> list[Child]:
     kept = {name: world.unchanged_claims[name] for name in names}
     for name, size in storage.growth.to.items():
         kept[name] = grown_claim(kept[name], size)
+    for name, class_name in storage.modification.to.items():
+        kept[name] = modified_claim(kept[name], class_name)
     children: list[Child] = [*kept.values()]
     if storage.claims.create:
         metadata = world.tapp.metadata

@@ -1,4 +1,4 @@
-"""The claims in the response that are created or enlarged; `unchanged_claims.py` has all others."""
+"""The claims in the response that are created or changed; `unchanged_claims.py` has all others."""
 
 from typing import Any
 
@@ -38,3 +38,15 @@ def grown_claim(unchanged: Document, storage: str) -> Document:
     resources = map_in(spec, "resources")
     requests = {**map_in(resources, "requests"), "storage": storage}
     return {**unchanged, "spec": {**spec, "resources": {**resources, "requests": requests}}}
+
+
+def modified_claim(document: Document, class_name: str | None) -> Document:
+    """Returns the manifest for a claim that requests another VolumeAttributesClass.
+
+    Args:
+        document: the manifest of the claim without this change.
+        class_name: the name of the VolumeAttributesClass; None removes the class of the claim.
+    """
+    key = "volumeAttributesClassName"
+    spec = {name: value for name, value in map_in(document, "spec").items() if name != key}
+    return {**document, "spec": spec if class_name is None else {**spec, key: class_name}}

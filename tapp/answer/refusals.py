@@ -5,9 +5,9 @@ cause and returns the condition, or None if the cause does not exist. The enumer
 the order of the conditions.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 
-from tapp.answer import mistakes
+from tapp.answer import claim_refusals, mistakes
 from tapp.answer.kstatus import stalled
 from tapp.answer.mistakes import refused
 from tapp.decide.missing import Since, overdue, unseen_claims
@@ -16,11 +16,10 @@ from tapp.decide.partition import UNKNOWN, revision_phrase
 from tapp.declared.metadata import authors_metadata, edits
 from tapp.plan import Plan
 from tapp.storage.claims import Claims
-from tapp.storage.growth import Obstacle
 from tapp.words.conditions import Finding, Type
 from tapp.words.kinds import DISRUPTION_BUDGET, SERVICE
 from tapp.words.quoted import quoted, short
-from tapp.words.ranges import SHOWN, each_instance, id_list, instance_list, joined, name_list
+from tapp.words.ranges import each_instance, instance_list, joined, name_list
 from tapp.words.reasons import Reason
 from tapp.words.vocabulary import RESTART_IN_PLACE
 
@@ -243,46 +242,6 @@ def _duplicate_merge_keys(plan: Plan) -> Finding | None:
     return refused(Type.DUPLICATE_MERGE_KEYS, Reason.NOT_MERGEABLE, message)
 
 
-def _claims_not_grown(plan: Plan) -> Finding | None:
-    """Returns the condition about claims that request less storage than their template, or None."""
-    obstacles, app = plan.findings.storage.growth.obstacles, plan.world.tapp.metadata.name
-
-    def hint(found: Obstacle) -> str:
-        """Returns a clause with the kubectl command that shows the storage driver's messages.
-
-        Returns an empty string if the storage driver has not refused the expansion. `found` is the
-        reason why claims have not grown.
-        """
-        if found.reason is not Reason.INFEASIBLE:
-            return ""
-        claim = f"{found.template}-{app}-{min(obstacles[found])}"
-        namespace = plan.world.tapp.metadata.namespace
-        return f"; see its messages with `kubectl describe pvc {claim} -n {namespace}`"
-
-    shown = sorted(obstacles, key=lambda found: (found.template, found.why, found.has))
-    parts = [
-        f"{_claims(f'{found.template}-{app}', obstacles[found])} {found.has} instead of "
-        f"{found.wanted}, which the claim template requests: {found.why}{hint(found)}"
-        for found in shown[:SHOWN]
-    ]
-    if len(shown) > SHOWN:
-        parts.append(f"and {sum(len(obstacles[found]) for found in shown[SHOWN:])} more claims")
-    message = "; ".join(parts)
-    if any(found.reason is Reason.NOT_EXPANDABLE for found in shown):
-        return refused(Type.CLAIMS_NOT_GROWN, Reason.NOT_EXPANDABLE, message)
-    return refused(Type.CLAIMS_NOT_GROWN, Reason.INFEASIBLE, message)
-
-
-def _claims(prefix: str, ids: Collection[int]) -> str:
-    """Returns `claim data-web-3 requests`, or `claims data-web-N (N: 0-2) request`.
-
-    `prefix` is the name of the claims without the number of the instance.
-    """
-    if len(ids) == 1:
-        return f"claim {prefix}-{id_list(ids)} requests"
-    return f"claims {prefix}-N (N: {id_list(ids)}) request"
-
-
 def _services_not_created(plan: Plan) -> Finding | None:
     """Returns the condition about missing or outdated Services of the instances, or None."""
     if plan.world.tapp.spec.service_template is None:
@@ -485,7 +444,7 @@ def _stalled(plan: Plan) -> Finding | None:
 
 _CHECKS: tuple[Callable[[Plan], Finding | None], ...] = (
     _pods_not_created, _template_not_found, _invalid_budget, _revisions_not_found,
-    _creation_blocked, _duplicate_merge_keys, _claims_not_owned, _claims_not_grown,
+    _creation_blocked, _duplicate_merge_keys, _claims_not_owned, *claim_refusals.CHECKS,
     _services_not_created, _disruption_budget_not_applied, _images_edited, _metadata_edited,
     _unreadable_pods, _foreign_pods,
     _images_not_pulled, _pullers_not_run, _pods_not_resized, _unknown_containers,

@@ -20,6 +20,7 @@ from tapp.decide.pulls import Pulls, plan_pulls
 from tapp.decide.resizes import Resizes
 from tapp.decide.rollout import Budgets, spend
 from tapp.decide.serving import Serving
+from tapp.storage.attributes import NO_MODIFICATION, Modification
 from tapp.storage.claims import ClaimPlan
 from tapp.storage.disruption_budget import DisruptionBudgetPlan
 from tapp.storage.growth import NO_GROWTH, Growth
@@ -48,6 +49,8 @@ class StoragePlan:
 
     claims: ClaimPlan = field(default_factory=ClaimPlan)
     growth: Growth = NO_GROWTH  # the claims that get larger, and what prevents others from it
+    # the claims that get another VolumeAttributesClass, and changes that have not finished
+    modification: Modification = NO_MODIFICATION
     history: HistoryPlan = field(default_factory=HistoryPlan)  # the ControllerRevisions
     services: ServicePlan = field(default_factory=ServicePlan)
     disruption_budget: DisruptionBudgetPlan = field(default_factory=DisruptionBudgetPlan)

@@ -107,11 +107,24 @@ class ClaimResources(msgspec.Struct, frozen=True, gc=False):
 class ClaimSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     resources: ClaimResources | None = None
     storage_class_name: str | None = None
+    volume_attributes_class_name: str | None = None
+
+
+class ModifyVolumeStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """The state of a change of a volume to another VolumeAttributesClass."""
+
+    target_volume_attributes_class_name: str | None = None
+    status: str | None = None  # "Pending", "InProgress" or "Infeasible"
 
 
 class ClaimStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     phase: str | None = None
     allocated_resource_statuses: dict[str, str] | None = None
+    # The VolumeAttributesClass that the volume has now.
+    current_volume_attributes_class: str | None = msgspec.field(
+        default=None, name="currentVolumeAttributesClassName"
+    )
+    modify_volume_status: ModifyVolumeStatus | None = None
 
 
 class StorageClassObject(msgspec.Struct, frozen=True, gc=False, rename="camel"):

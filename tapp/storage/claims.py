@@ -162,6 +162,26 @@ class Claims:
                 return own.named(volume, instance)
         return None
 
+    def filled_at_revision(
+        self, volume: str, instance: int, recorded: Templates | None
+    ) -> dict[str, Any] | None:
+        """Returns the claim template that the revision of an instance has for a volume, filled in.
+
+        `filled` prefers the current spec; this method reads only the spec of the instance's own
+        revision. Returns None if that revision has no such claim template, or if its record has no
+        claim templates. Raises UnfilledError if a value is missing or wrong.
+
+        Args:
+            volume: the name of the volume.
+            instance: the number of the instance.
+            recorded: the older spec at which a partition keeps the instance; None if the current
+                spec counts.
+        """
+        if recorded is not None and recorded.other_parts.volume_claim_templates is None:
+            return None
+        own = self._at(recorded)
+        return own.named(volume, instance) if volume in own.written else None
+
     def problem_of(self, source: PodSource) -> str:
         """Returns why an instance's claim templates cannot be filled in, or an empty string.
 

@@ -1,7 +1,6 @@
 """Growth of claims: which claims a larger claim template enlarges, and what prevents the others.
 
-Entry point: `grow`. Only `spec.resources.requests.storage` of a claim ever changes, and only
-upward:
+Entry point: `grow`. It changes only `spec.resources.requests.storage` of a claim, and only upward:
 
     wanted = requests.storage of the claim template     has = requests.storage of the claim
 
@@ -18,19 +17,18 @@ its StorageClass must have `allowVolumeExpansion: true`.
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any
 
 import msgspec
 
-from tapp.declared.claims_and_service import claim_templates
 from tapp.declared.lookup import Templates
 from tapp.declared.placeholders import UnfilledError
 from tapp.kube import objects
 from tapp.kube.canonical import nano, quantity
 from tapp.kube.objects import ClaimObject, ClaimResources, ClaimSpec, ClaimStatus, Storage
 from tapp.kube.parts import map_in, map_of
-from tapp.storage.claims import Claims, instance_number
+from tapp.storage.claims import Claims
+from tapp.storage.existing_claims import ExistingClaim
 from tapp.words.quoted import quoted
 from tapp.words.reasons import Reason
 from tapp.words.vocabulary import STORAGE_CLASS
@@ -63,35 +61,16 @@ class Growth:
 NO_GROWTH = Growth()
 
 
-def grow(
-    world: World,
-    claims: Sequence[ClaimObject],
-    recorded: Mapping[int, Templates] = MappingProxyType({}),
-) -> Growth:
+def grow(world: World, claims: Sequence[ExistingClaim]) -> Growth:
     """Decides which claims request more storage now, because their claim template does.
 
-    All these claims grow at the same time, because no pod has to restart for that. Claims of
-    instances beyond `replicas` grow only when `replicas` includes these instances again.
-
-    Args:
-        world: the TApp with its children.
-        claims: the claims that are not deleted in this sync.
-        recorded: instance number -> the older spec at which a partition keeps the instance. It
-            counts for claim templates that the current spec lacks.
+    All these claims grow at the same time, because no pod has to restart for that. `claims` are
+    the claims of the TApp's instances that are not deleted in this sync.
     """
     if not claims or not world.declared.growing_claims:
         return NO_GROWTH
-    spec, app = world.tapp.spec, world.tapp.metadata.name
-    specs = [spec, *{id(each): each.spec for each in recorded.values()}.values()]
-    names = {f"{name}-{app}-": name for each in specs for name in claim_templates(each)}
     own, growth, sizes = Claims(world), Growth(), dict[tuple[str, int], str | None]()
-    for claim in claims:
-        prefix = claim.metadata.name.rpartition("-")[0] + "-"
-        name = names.get(prefix, "")
-        number = instance_number(claim.metadata.name, prefix) if name else None
-        if number is None or number >= spec.replicas:
-            continue
-        own_record = recorded.get(number)
+    for claim, name, number, own_record in claims:
         # Without placeholders the result is the same for all instances.
         key = name, -1 if own_record is None and not own.differ else number
         if key not in sizes:

@@ -213,6 +213,20 @@ _REFUSED: Final = (
         'Take the size back: see "[Volumes that grow](#volumes-that-grow)" in Troubleshooting.',
     ),
     Advice(
+        Reason.INFEASIBLE, (Type.CLAIMS_NOT_MODIFIED,),
+        "the storage driver of the claims has refused the VolumeAttributesClass of the claim "
+        "template; the message names the command that shows why",
+        "Name the class that the volumes have now, or another one, in the claim template: see "
+        '"[When a class does not arrive](volume-attributes.md#when-a-class-does-not-arrive)".',
+    ),
+    Advice(
+        Reason.MODIFYING, (Type.CLAIMS_BEING_MODIFIED,),
+        "claims request the VolumeAttributesClass of their claim template, and their volumes do "
+        "not have it yet. The pods run on, and the TApp may be Ready",
+        "Wait. If it takes longer than the storage driver usually needs, see "
+        '"[When a class does not arrive](volume-attributes.md#when-a-class-does-not-arrive)".',
+    ),
+    Advice(
         Reason.NOT_REGISTERED, (Type.SERVICES_NOT_CREATED,),
         "`serviceTemplate` is set, and the component [services](install.md#components) is not "
         "installed",

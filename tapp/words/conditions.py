@@ -26,6 +26,8 @@ class Type(StrEnum):
     DUPLICATE_MERGE_KEYS = "DuplicateMergeKeys"
     CLAIMS_NOT_OWNED = "ClaimsNotOwned"
     CLAIMS_NOT_GROWN = "ClaimsNotGrown"
+    CLAIMS_NOT_MODIFIED = "ClaimsNotModified"
+    CLAIMS_BEING_MODIFIED = "ClaimsBeingModified"
     SERVICES_NOT_CREATED = "ServicesNotCreated"
     DISRUPTION_BUDGET_NOT_APPLIED = "DisruptionBudgetNotApplied"
     IMAGES_EDITED = "ImagesEdited"
@@ -64,6 +66,7 @@ REFUSED: Final = tuple(type for type in Type if type not in (*ALWAYS, *KSTATUS))
 HARMLESS: Final = frozenset(
     {
         Type.UNUSED_INSTANCES,
+        Type.CLAIMS_BEING_MODIFIED,
         Type.ROLLING_TEMPLATE_UNUSED,
         Type.UNUSED_TEMPLATES,
         Type.PULLERS_NOT_RUN,

@@ -156,7 +156,12 @@ class Reason(StrEnum):
     NOT_MERGEABLE = "NotMergeable", _BLOCKED, "a list has two entries with the same merge key"
     NOT_OWNED = "NotOwned", _BLOCKED, "claims in use do not belong to the TApp"
     NOT_EXPANDABLE = "NotExpandable", _BLOCKED, "claims cannot grow"
-    INFEASIBLE = "Infeasible", _BLOCKED, "a storage driver refuses to let claims grow"
+    INFEASIBLE = "Infeasible", _BLOCKED, "a storage driver refuses to change claims"
+    MODIFYING = (
+        "ModifyingVolumes",
+        _PROGRESSING,
+        "a storage driver has not yet given volumes their attributes",
+    )
     NOT_REGISTERED = "NotRegistered", _BLOCKED, "a component that the spec needs is not installed"
     NO_SERVICE = "NoService", _BLOCKED, "requested Services do not exist"
     NO_DISRUPTION_BUDGET = (

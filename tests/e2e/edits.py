@@ -65,9 +65,9 @@ ACCOUNT = "ServiceAccount"
 """A real API server creates no pod of a missing account. The simulator does not check accounts."""
 
 
-ELSEWHERE = ("growing",)
-"""Examples without a story: only one of the worlds grows volumes (test_growing_claims.py tests
-that).
+ELSEWHERE = ("attributes", "growing")
+"""Examples without a story: only one of the worlds changes volumes (test_growing_claims.py and
+test_volume_attributes.py test that).
 """
 
 

@@ -1,4 +1,4 @@
-"""A fake volume provisioner that creates, expands and deletes volumes for claims of its classes.
+"""A fake provisioner that creates, expands, modifies and deletes volumes for claims of its classes.
 
 Without the provisioner, all claims stay Pending and the scheduler places no pod with a claim. The
 API server alone decides by the StorageClass whether a claim may grow.
@@ -30,6 +30,20 @@ STORAGE_CLASS: Json = {
 }
 _OURS = STORAGE_CLASS["metadata"]["name"]
 """Prefix of the names of the tests' storage classes."""
+
+REFUSED = "e2e-refused"
+"""Prefix of the names of VolumeAttributesClasses that the driver refuses."""
+
+
+def attributes_class(name: str) -> Json:
+    """Returns a VolumeAttributesClass of the fake driver."""
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "VolumeAttributesClass",
+        "metadata": {"name": name},
+        "driverName": PROVISIONER,
+        "parameters": {"speed": name},
+    }
 
 
 class Provisioner:
@@ -70,6 +84,12 @@ class Provisioner:
             self._senders.submit(self._provide, claim)
         elif status.get("phase") == "Bound" and status["capacity"] != spec["resources"]["requests"]:
             self._senders.submit(self._expand, claim)
+        wanted = spec.get("volumeAttributesClassName")
+        modifying = status.get("modifyVolumeStatus") or {}
+        is_new = wanted != status.get("currentVolumeAttributesClassName")
+        is_new = is_new and wanted != modifying.get("targetVolumeAttributesClassName")
+        if status.get("phase") == "Bound" and wanted and is_new:
+            self._senders.submit(self._modify, claim)
 
     def _provide(self, claim: Json) -> None:
         meta, spec = claim["metadata"], claim["spec"]
@@ -92,6 +112,8 @@ class Provisioner:
                 "hostPath": {"path": f"/nonexistent/{meta['uid']}"},
             },
         }
+        if spec.get("volumeAttributesClassName"):
+            volume["spec"]["volumeAttributesClassName"] = spec["volumeAttributesClassName"]
         # The volume may exist already. If the API server is down, the next list contains the claim
         # again.
         with contextlib.suppress(KubeError, OSError, HTTPError):
@@ -104,6 +126,34 @@ class Provisioner:
         with contextlib.suppress(KubeError, OSError, HTTPError):
             self._kube.patch(volume, {"spec": {"capacity": size}})
             self._kube.patch(self._kube.path_of(claim, "status"), {"status": {"capacity": size}})
+
+    def _modify(self, claim: Json) -> None:
+        """Gives a volume the attributes of its class, in the writes of external-resizer.
+
+        It reports `InProgress`, changes the volume, and then reports the class that the volume has.
+        It reports `Infeasible` for a class that it refuses, and `Pending` for a missing class.
+        """
+        wanted = claim["spec"]["volumeAttributesClassName"]
+        volume = self._kube.path("v1", "persistentvolumes", None, claim["spec"]["volumeName"])
+        path = self._kube.path_of(claim, "status")
+
+        def report(status: str) -> None:
+            target = {"targetVolumeAttributesClassName": wanted, "status": status}
+            self._kube.patch(path, {"status": {"modifyVolumeStatus": target}})
+
+        with contextlib.suppress(KubeError, OSError, HTTPError):
+            try:
+                self._kube.get("storage.k8s.io/v1", "volumeattributesclasses", None, wanted)
+            except KubeError:
+                report("Pending")
+                return
+            if wanted.startswith(REFUSED):
+                report("Infeasible")
+                return
+            report("InProgress")
+            self._kube.patch(volume, {"spec": {"volumeAttributesClassName": wanted}})
+            done = {"currentVolumeAttributesClassName": wanted, "modifyVolumeStatus": None}
+            self._kube.patch(path, {"status": done})
 
     def _volume(self, change: str, volume: Json) -> None:
         by = (volume["metadata"].get("annotations") or {}).get("pv.kubernetes.io/provisioned-by")

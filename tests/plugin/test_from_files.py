@@ -74,6 +74,13 @@ def storing(**sizes: str) -> Document:
     return {"template": mounting(*sizes), "volumeClaimTemplates": claims}
 
 
+def of_class(name: str) -> Document:
+    """Returns a spec with a claim template of this VolumeAttributesClass, which a pod mounts."""
+    spec = storing(data="1Gi")
+    spec["volumeClaimTemplates"][0]["spec"]["volumeAttributesClassName"] = name
+    return spec
+
+
 def valued(text: str, count: int) -> Document:
     """Returns a spec with a value for each of `count` instances, and a pod template that reads the
     value.
@@ -152,6 +159,7 @@ EDITS: dict[str, Edit] = {
     ),
     "the first claim": lambda _: (rolling(), rolling() | storing(data="1Gi")),
     "a claim grows": lambda _: (storing(data="1Gi", logs="1Gi"), storing(data="2Gi", logs="1Gi")),
+    "a claim gets another class": lambda _: (storing(data="1Gi"), of_class("gold")),
     "a claim shrinks": lambda _: (storing(data="2Gi"), storing(data="1Gi")),
     "a claim template goes": lambda _: (
         storing(data="1Gi", logs="1Gi"), storing(data="1Gi")
@@ -383,6 +391,7 @@ def test_ordinary_edits_are_completed(edit: str, count: int, tmp_path: Path) -> 
 
 ASSUMED: dict[str, tuple[str, str]] = {
     "a claim grows": ("StorageClasses are assumed to let claims grow", "unchanged"),
+    "a claim gets another class": ("the storage driver is assumed to accept", "unchanged"),
     "Services for more": ("the component services is assumed", "created"),
     "a budget of evictions": ("the component disruption-budgets is assumed", "unchanged"),
     "resources in place": ("the component resize is assumed", "in place"),

@@ -316,6 +316,19 @@ def test_growing_volumes() -> None:
     assert life.complete
 
 
+def test_volume_attributes() -> None:
+    life = Life().apply(storage_class(default=True), *tapp_of("volume-attributes/1-create"))
+    life.writes()
+    life.apply(*tapp_of("volume-attributes/2-faster"))
+    names = "data-attributes-0", "data-attributes-1"
+    assert sorted(life.writes()) == each("update Claim", *names)
+    claims = life.world.list("PersistentVolumeClaim")
+    assert [claim["status"]["currentVolumeAttributesClassName"] for claim in claims] == ["gold"] * 2
+    assert life.restarts() == {0: 0, 1: 0}
+    assert life.condition("ClaimsBeingModified") == ""
+    assert life.complete
+
+
 def test_configuration() -> None:
     life = Life().apply(*tapp_of("configuration/1-create"))
     born = life.uids()

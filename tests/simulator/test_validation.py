@@ -218,6 +218,25 @@ def test_volume_grows_as_far_as_its_driver_supports() -> None:
     assert status["allocatedResourceStatuses"] == {"storage": "ControllerResizeInfeasible"}
 
 
+def test_class_of_a_volume_cannot_be_removed_from_its_claim() -> None:
+    """Removes the VolumeAttributesClass before and after the volume has it.
+
+    The messages are those of the real API server (tests/e2e/test_volume_attributes.py).
+    """
+    world = world_with_claim(grows=True)
+    world.claim_controller.infeasible_classes.add("typo")
+    set_class(world, "typo")
+    modifying = world.get("PersistentVolumeClaim", "c")["status"]["modifyVolumeStatus"]
+    assert modifying == {"targetVolumeAttributesClassName": "typo", "status": "Infeasible"}
+    set_class(world, None)
+    set_class(world, "gold")
+    status = world.get("PersistentVolumeClaim", "c")["status"]
+    assert status["currentVolumeAttributesClassName"] == "gold"
+    for value, word in ((None, "nil"), ("", "empty string")):
+        with pytest.raises(InvalidError, match=f"update to {word} is forbidden when status"):
+            set_class(world, value)
+
+
 def world_with_claim(*, grows: bool | None, default: bool = True) -> World:
     """Returns a world with a StorageClass and a bound claim `c`.
 
@@ -235,3 +254,9 @@ def grow(world: World, size: str) -> None:
     """Requests another size for the claim `c`."""
     change = {"spec": {"resources": {"requests": {"storage": size}}}}
     world.patch("PersistentVolumeClaim", "c", change)
+
+
+def set_class(world: World, name: str | None) -> None:
+    """Requests another VolumeAttributesClass for the claim `c`; None removes it."""
+    world.patch("PersistentVolumeClaim", "c", {"spec": {"volumeAttributesClassName": name}})
+    world.settle()
