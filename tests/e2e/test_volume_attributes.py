@@ -11,7 +11,7 @@ import pytest
 from .app import App, each, template
 from .claims import MOUNTED, claim_template, stored
 from .kube import Json, Kube, KubeError
-from .volumes import REFUSED, attributes_class
+from .volumes import CSI_CLASS, REFUSED, attributes_class
 
 pytestmark = pytest.mark.e2e
 SILVER, GOLD = "e2e-silver", "e2e-gold"
@@ -19,14 +19,15 @@ SILVER, GOLD = "e2e-silver", "e2e-gold"
 
 @pytest.fixture(autouse=True)
 def attributes_classes(kube: Kube) -> None:
-    """Creates the VolumeAttributesClasses of the tests in the cluster."""
+    """Creates the classes of the tests in the cluster."""
+    kube.apply(CSI_CLASS)
     for name in (SILVER, GOLD, REFUSED):
         kube.apply(attributes_class(name))
 
 
 def of_class(name: str | None, size: str = "1Gi") -> list[Json]:
     """Returns the claim templates of a TApp with this VolumeAttributesClass, or without one."""
-    made = claim_template(size)
+    made = claim_template(size, CSI_CLASS["metadata"]["name"])
     made["spec"] |= {"volumeAttributesClassName": name} if name else {}
     return [made]
 

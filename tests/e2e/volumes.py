@@ -31,6 +31,12 @@ STORAGE_CLASS: Json = {
 _OURS = STORAGE_CLASS["metadata"]["name"]
 """Prefix of the names of the tests' storage classes."""
 
+CSI_CLASS: Json = {**STORAGE_CLASS, "metadata": {"name": f"{_OURS}-csi"}}
+"""A storage class whose volumes are those of a CSI driver. No other volume may have a
+VolumeAttributesClass.
+"""
+_DRIVER = "volumes.e2e.fake"
+
 REFUSED = "e2e-refused"
 """Prefix of the names of VolumeAttributesClasses that the driver refuses."""
 
@@ -41,7 +47,7 @@ def attributes_class(name: str) -> Json:
         "apiVersion": "storage.k8s.io/v1",
         "kind": "VolumeAttributesClass",
         "metadata": {"name": name},
-        "driverName": PROVISIONER,
+        "driverName": _DRIVER,
         "parameters": {"speed": name},
     }
 
@@ -95,7 +101,7 @@ class Provisioner:
         meta, spec = claim["metadata"], claim["spec"]
         reference = {"apiVersion": "v1", "kind": "PersistentVolumeClaim"}
         reference |= {key: meta[key] for key in ("namespace", "name", "uid")}
-        volume = {
+        volume: Json = {
             "apiVersion": "v1",
             "kind": "PersistentVolume",
             "metadata": {
@@ -112,8 +118,11 @@ class Provisioner:
                 "hostPath": {"path": f"/nonexistent/{meta['uid']}"},
             },
         }
-        if spec.get("volumeAttributesClassName"):
-            volume["spec"]["volumeAttributesClassName"] = spec["volumeAttributesClassName"]
+        if spec["storageClassName"] == CSI_CLASS["metadata"]["name"]:
+            del volume["spec"]["hostPath"]
+            volume["spec"]["csi"] = {"driver": _DRIVER, "volumeHandle": meta["uid"]}
+            if spec.get("volumeAttributesClassName"):
+                volume["spec"]["volumeAttributesClassName"] = spec["volumeAttributesClassName"]
         # The volume may exist already. If the API server is down, the next list contains the claim
         # again.
         with contextlib.suppress(KubeError, OSError, HTTPError):
