@@ -22,8 +22,8 @@ from hooks.service.settings import Settings
 from hooks.service.turns import AT_ONCE, MOST, MOST_OF_A_NAMESPACE, OF_A_NAMESPACE
 from hooks.version import VERSION
 from tapp import plan
+from tapp.answer import claim_refusals, mistakes, refusals, status
 from tapp.answer import conditions as answered
-from tapp.answer import mistakes, refusals, status
 from tapp.decide import answer_size, judge, markers, ordered_ready, rollout
 from tapp.decide.verdicts import Action
 from tapp.words.conditions import HARMLESS, Type
@@ -250,7 +250,7 @@ def constants(module: Any) -> Iterator[str]:
 
 def findings() -> Iterator[tuple[str, str]]:
     """Yields the type and the reason of each condition that is a refusal."""
-    for module in (refusals, mistakes):
+    for module in (refusals, claim_refusals, mistakes):
         for node in ast.walk(ast.parse(Path(module.__file__).read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "refused":
                 type, reason = (eval(ast.unparse(arg), vars(module)) for arg in node.args[:2])
