@@ -15,7 +15,6 @@ from kubectl_tapp.base.printed import formatted
 from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.commands.edited import edit_of
 from kubectl_tapp.commands.plan_options import PlanOptions
-from kubectl_tapp.edit.adoption import lost_label
 from kubectl_tapp.forecast import assumed, schema
 from kubectl_tapp.forecast.fail_if import read_condition
 from kubectl_tapp.forecast.forecast import Forecast
@@ -65,9 +64,8 @@ def _forecast(session: Session, options: PlanOptions) -> Forecast:
         assumed_too = assumed.assumption_sentences(found, edit.observed.tapp, edit.edited)
         return replace(found, notes=(*found.notes, *assumed_too))
     if not found.refused:  # A refused edit may be one whose spec cannot be parsed.
-        found = with_existing_children(edit.session.cluster, edit.observed.tapp, found)
-        if lost := lost_label(edit.edited, edit.observed.pods):
-            found = replace(found, remarks=(*found.remarks, lost))
+        cluster = edit.session.cluster
+        found = with_existing_children(cluster, edit.observed, edit.edited, found)
     return replace(found, stuck=(*found.stuck, *edit.stuck))
 
 

@@ -1,22 +1,27 @@
-"""Corrects a forecast if pods or claims with the names of new children exist already.
+"""Corrects a forecast if objects with the names of new children exist already.
 
 Such objects do not belong to the TApp, for example before `kubectl tapp adopt`, so the forecast
 ignores them. Metacontroller does not report a pod that has the name already: it creates no pod, and
 the instance stays without one. A claim that exists already is used by the new pod, with its data.
+A Service or PodDisruptionBudget of somebody else stays, and the TApp gets none.
 """
 
-from collections.abc import Iterable, Mapping, Sized
+from collections.abc import Collection, Iterable, Mapping, Sized
 from dataclasses import replace
 
 from kubectl_tapp.base.hints import tapp_command
-from kubectl_tapp.base.observed import Document
+from kubectl_tapp.base.observed import Document, Observed
 from kubectl_tapp.base.words import instances_phrase, plural
-from kubectl_tapp.cluster.access import CLAIMS, PODS, ClusterAccess
-from kubectl_tapp.cluster.belonging import orphaning_command, ownership_advice
+from kubectl_tapp.cluster.access import CLAIMS, PODS, SERVICES, ClusterAccess
+from kubectl_tapp.cluster.belonging import orphaning_command, ownership_advice, ownership_of
 from kubectl_tapp.cluster.kubectl import KubectlError
+from kubectl_tapp.edit.adoption import lost_label
 from kubectl_tapp.forecast.forecast import Forecast, InstanceForecast, Outcome
+from kubectl_tapp.forecast.run_log import Write
 from tapp.storage.claims import instance_number
+from tapp.words.conditions import Type
 from tapp.words.groups import grouped
+from tapp.words.kinds import CLAIM, DISRUPTION_BUDGET, POD, SERVICE
 from tapp.words.quoted import short
 
 _MAX_NAMED = (
@@ -26,13 +31,20 @@ _MAX_CHARACTERS = 200  # Characters of a list of names
 _POD = "a pod with its name exists already"
 
 
-def with_existing_children(cluster: ClusterAccess, tapp: Document, found: Forecast) -> Forecast:
-    """Returns the forecast, corrected for pods and claims that exist already and are not the
-    TApp's.
+def with_existing_children(
+    cluster: ClusterAccess, observed: Observed, edited: Document, found: Forecast
+) -> Forecast:
+    """Returns the forecast, corrected for objects that exist already and are not the TApp's.
 
-    `tapp` is the TApp before the edit. Without a uid it does not exist yet.
+    It also says which pods will lose a label of a StatefulSet, of the TApp or about to be adopted.
+
+    Args:
+        cluster: the access to the cluster.
+        observed: the TApp before the edit; without a uid it does not exist yet.
+        edited: the TApp after the edit.
+        found: the forecast.
     """
-    name, space = found.name, found.namespace
+    name, space, tapp = found.name, found.namespace, observed.tapp
     rest = () if found.rest is None else found.rest.instances
     ids = [x.id for x in found.instances if x.outcome is Outcome.CREATED or x.id in rest]
     claims = [claim for claim, how in found.claims.items() if how == "created"]
@@ -40,12 +52,13 @@ def with_existing_children(cluster: ClusterAccess, tapp: Document, found: Foreca
     metadata = {**tapp["metadata"], "uid": uid, "namespace": space}
     tapp = {**tapp, "metadata": metadata}
     there: dict[str, dict[str, str]] = {}
-    unread = []
+    unread, pods_seen = list[str](), observed.pods
     for resource, names in ((PODS, [f"{name}-{id}" for id in ids]), (CLAIMS, claims)):
         items = _look_up(cluster, resource, names, space)
         if isinstance(items, str):
             unread.append(f"it is unknown which {resource} exist already: {items}")
             items = []
+        pods_seen = [*pods_seen, *items] if resource == PODS else pods_seen
         there[resource] = {x["metadata"]["name"]: w for x in items if (w := _owner_phrase(x, tapp))}
     pods = {
         id: whose
@@ -62,7 +75,70 @@ def with_existing_children(cluster: ClusterAccess, tapp: Document, found: Foreca
         f"{_existing('claim', names)} and will be used: {_it_or_each(names)} {whose}"
         for whose, names in grouped((whose, name) for name, whose in there[CLAIMS].items()).items()
     ]
-    return replace(found, stuck=(*found.stuck, *stuck), remarks=(*found.remarks, *used, *unread))
+    lost = [text] if (text := lost_label(edited, pods_seen)) else []
+    remarks = (*found.remarks, *used, *unread, *lost)
+    found = replace(found, stuck=(*found.stuck, *stuck), remarks=remarks)
+    return _without_taken_budget(cluster, tapp, _without_taken_services(cluster, tapp, found))
+
+
+def _without_taken_services(cluster: ClusterAccess, tapp: Document, found: Forecast) -> Forecast:
+    """Returns the forecast without Services that cannot be created, because their names are taken.
+
+    `tapp` is the TApp before the edit, with a uid.
+    """
+    names = [each for each, how in found.services.items() if how == "created"]
+    items = _look_up(cluster, SERVICES, names, found.namespace)
+    if isinstance(items, str):
+        unread = f"it is unknown which Services exist already: {items}"
+        return replace(found, remarks=(*found.remarks, unread))
+    owners = {each["metadata"]["name"]: ownership_of(each, tapp).text for each in items}
+    taken = {each: whose for each, whose in owners.items() if whose}
+    texts = [
+        f"{_existing('Service', each)}, so none is created there: {_it_or_each(each)} {whose}; "
+        "an instance gets its own Service after you delete the one with its name"
+        for whose, each in grouped((whose, each) for each, whose in taken.items()).items()
+    ]
+    return replace(
+        found,
+        refusals=(*found.refusals, *((str(Type.SERVICES_NOT_CREATED), each) for each in texts)),
+        services={each: how for each, how in found.services.items() if each not in taken},
+        writes=_other_writes(found, {(SERVICE.name, each) for each in taken}),
+    )
+
+
+def _without_taken_budget(cluster: ClusterAccess, tapp: Document, found: Forecast) -> Forecast:
+    """Returns the forecast without a PodDisruptionBudget whose name is taken.
+
+    `tapp` is the TApp before the edit, with a uid.
+    """
+    if not found.disruption_budget.startswith("PodDisruptionBudget created"):
+        return found
+    items = _look_up(cluster, DISRUPTION_BUDGET.qualified, [found.name], found.namespace)
+    if isinstance(items, str):
+        unread = f"it is unknown whether PodDisruptionBudget {found.name} exists already: {items}"
+        return replace(found, remarks=(*found.remarks, unread))
+    whose = "".join(ownership_of(each, tapp).text for each in items)
+    if not whose:
+        return found
+    text = (
+        f"PodDisruptionBudget {found.name} exists already, so none is created, and "
+        f"spec.disruptionBudget limits no evictions: it {whose}; delete it, and the TApp gets its "
+        "own"
+    )
+    refusal = (str(Type.DISRUPTION_BUDGET_NOT_APPLIED), text)
+    return replace(
+        found,
+        refusals=(*found.refusals, refusal),
+        disruption_budget="",
+        writes=_other_writes(found, {(DISRUPTION_BUDGET.name, found.name)}),
+    )
+
+
+def _other_writes(found: Forecast, taken: Collection[tuple[str, str]]) -> tuple[Write, ...]:
+    """Returns the writes of a forecast without creations of these objects: pairs of kind and
+    name.
+    """
+    return tuple(x for x in found.writes if x.verb != "create" or (x.kind, x.name) not in taken)
 
 
 def _existing(word: str, names: list[str]) -> str:
@@ -129,11 +205,11 @@ def _without_creations(found: Forecast, pods: Mapping[int, str], claims: Iterabl
         or not pods.keys() >= {*each.created}
         or (each.updated or each.recreated or each.deleted)
     )
-    names = {*(f"{found.name}-{id}" for id in pods), *kept}
+    taken = {*((POD.name, f"{found.name}-{id}") for id in pods), *((CLAIM.name, x) for x in kept)}
     return replace(
         found,
         instances=tuple(map(instance, found.instances)),
         claims={claim: kept.get(claim, how) for claim, how in found.claims.items()},
         steps=tuple(steps),
-        writes=tuple(x for x in found.writes if x.verb != "create" or x.name not in names),
+        writes=_other_writes(found, taken),
     )

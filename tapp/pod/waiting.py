@@ -9,7 +9,7 @@ another controller, never becomes trouble.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from tapp.kube.objects import Condition, ContainerStatus
+from tapp.kube.objects import Condition, ContainerStatus, Terminated
 from tapp.pod.lost import bound_at
 from tapp.pod.pod import Pod
 from tapp.words.quoted import short
@@ -178,7 +178,7 @@ def _wait_for_sandbox(pod: Pod, now: float) -> Trouble | None:
 def _wait_for_start(pod: Pod, now: float, patience: Patience) -> Trouble:
     """Returns the wait for the start of the pod's next container, as a `Trouble`.
 
-    An init container has to end as well. The first container that has not come that far counts.
+    An init container has to succeed as well. The first container that has not come that far counts.
     Returns `NO_TROUBLE` if all of them have.
 
     Args:
@@ -187,6 +187,7 @@ def _wait_for_start(pod: Pod, now: float, patience: Patience) -> Trouble:
         patience: after its seconds `start` the wait counts as trouble.
     """
     began = max(bound_at(pod, now), _sandbox_since(pod, now))
+    end = ""  # The end of the init container that has ended last
     # Init containers are first in the list, in the order in which they start.
     for status in pod.containers:
         name, running = status.name or "", status.now.running
@@ -203,7 +204,15 @@ def _wait_for_start(pod: Pod, now: float, patience: Patience) -> Trouble:
                 return wait_since(f"{text}has not passed", since, now, patience.start)
             began = max(began, since)
         elif (ended := status.now.terminated) is not None:
-            began = max(began, pod.plausible_time(ended.finished_at, now))
+            at = pod.plausible_time(ended.finished_at, now)
+            began = max(began, at)
+            if is_init:
+                end = f"init container {short(name)} has ended{_code_text(ended)}{_at_text(at)}"
+                again = pod.spec.starts_again(name, ended.exit_code)
+                if again or ended.exit_code != 0:
+                    rest = "has not started it again" if again else "has not ended its pod"
+                    text = f"{end}, and the kubelet on node {short(pod.node)} {rest}"
+                    return wait_since(f"{text}: the node may be down", began, now, patience.start)
         else:
             kind = "init container" if is_init else "container"
             image = short(pod.spec.images.get(name, ""))
@@ -212,6 +221,9 @@ def _wait_for_start(pod: Pod, now: float, patience: Patience) -> Trouble:
                 _failure(status)
                 or f"its image {image} is still being pulled, or it is being created"
             )
+            # Nothing in a Pending pod tells a long image pull from a node that has gone down.
+            if end:
+                reason = f"{end}; {reason}, or node {short(pod.node)} is down"
             text = f"{kind} {short(name)} has not started{_since_text(began)}: {reason}"
             return wait_since(text, began, now, patience.start)
     if pod.containers:
@@ -227,6 +239,11 @@ def _sandbox_since(pod: Pod, now: float) -> float:
     """
     condition = pod.conditions.get("PodReadyToStartContainers")
     return UNKNOWN if condition is None else pod.plausible_time(condition.last_transition_time, now)
+
+
+def _code_text(end: Terminated) -> str:
+    """Returns the exit code as the end of a clause; empty if the container's end has none."""
+    return "" if end.exit_code is None else f" with exit code {end.exit_code}"
 
 
 def _failure(status: ContainerStatus) -> str:
@@ -271,12 +288,11 @@ def _wait_for_restart(pod: Pod, now: float, patience: Patience) -> Trouble | Non
         if not again and len(ended) < len(spec.running_containers):
             continue
         at = pod.plausible_time(end.finished_at, now)
-        code = "" if end.exit_code is None else f" with exit code {end.exit_code}"
         rest = "the kubelet has not started it again" if again else "its pod has not completed"
         failure = _failure(status)
         text = (
-            f"container {short(status.name or '')} has ended{code}{_at_text(at)}, and {rest}"
-            f"{failure and ': '}{failure}"
+            f"container {short(status.name or '')} has ended{_code_text(end)}{_at_text(at)}, "
+            f"and {rest}{failure and ': '}{failure}"
         )
         since = _not_ready_since(pod, now) if at == UNKNOWN else at
         return wait_since(text, since, now, patience.start)

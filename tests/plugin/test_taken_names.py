@@ -10,7 +10,7 @@ import pytest
 
 from tests.builders import claim_template, manifest
 from tests.plugin.fake_kubectl import Document, Said, StandIn, kubectl_tapp
-from tests.scenarios.life import Life
+from tests.scenarios.life import Life, registration
 
 OWNERS: dict[str, tuple[Document, list[str]]] = {
     "of a StatefulSet": (
@@ -36,15 +36,16 @@ def named(kind: str, name: str, **metadata: Any) -> Document:
     return {"apiVersion": "v1", "kind": kind, "metadata": metadata, "spec": spec}
 
 
-def plan(tmp_path: Path, *objects: Document, options: tuple[str, ...] = ()) -> Said:
+def plan(tmp_path: Path, *objects: Document, options: tuple[str, ...] = (), **spec: Any) -> Said:
     """Plans a new TApp with three instances and claims in a cluster that already has these
     objects.
     """
-    world = Life().world
+    world = Life(exposing=True).apply(registration(exposing=True)).world
     for each in objects:
         world.cluster.create(world.kinds.of(each), each)
     file = tmp_path / "web.json"
-    file.write_text(json.dumps(manifest(replicas=3, volumeClaimTemplates=[claim_template("data")])))
+    spec = {"replicas": 3, "volumeClaimTemplates": [claim_template("data")], **spec}
+    file.write_text(json.dumps(manifest(**spec)))
     return kubectl_tapp(StandIn(world), "plan", "-f", str(file), *options)
 
 
@@ -81,3 +82,58 @@ def test_objects_with_other_names_are_ignored(tmp_path: Path) -> None:
     said = plan(tmp_path, named("Pod", "web-7"), named("Pod", "other-0"))
     assert "already" not in said.out
     assert "3 created" in said.lines[0]
+
+
+SERVED = {"serviceTemplate": {"spec": {"ports": [{"port": 80}]}}}
+BUDGETED = {"disruptionBudget": {"maxUnavailable": 1}}
+
+
+def service(name: str, **metadata: Any) -> Document:
+    return {**named("Service", name, **metadata), "spec": {"ports": [{"port": 80}]}}
+
+
+def test_existing_services_are_named_and_not_counted_as_created(tmp_path: Path) -> None:
+    """A Service of somebody else is never taken over: the instance gets none until it is
+    deleted.
+    """
+    options = ("-o", "json")
+    said = plan(tmp_path, service("web-1"), service("web-2"), service("web-9"), **SERVED)
+    assert "1 Service created" in said.lines[0]
+    assert "ServicesNotCreated" in said.out
+    assert "Services web-1, web-2 exist already, so none is created there: each has no owner" in (
+        " ".join(said.out.split())
+    )
+    found = json.loads(plan(tmp_path, service("web-1"), options=options, **SERVED).out)
+    made = [(x["kind"], x["name"]) for x in found["writes"] if x["verb"] == "create"]
+    assert ("Service", "web-1") not in made
+    assert ("Pod", "web-1") in made
+
+
+def test_existing_pod_hides_no_service_of_the_same_name(tmp_path: Path) -> None:
+    said = plan(tmp_path, named("Pod", "web-1"), options=("-o", "json"), **SERVED)
+    found = json.loads(said.out)
+    assert found["services"] == {f"web-{id}": "created" for id in range(3)}
+
+
+def test_existing_disruption_budget_is_named(tmp_path: Path) -> None:
+    """With a PodDisruptionBudget of somebody else, spec.disruptionBudget limits nothing."""
+    budget = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "spec": {},
+              "metadata": {"name": "web", "namespace": "default"}}  # fmt: skip
+    assert "PodDisruptionBudget created" in plan(tmp_path, **BUDGETED).lines[0]
+    said = plan(tmp_path, budget, **BUDGETED)
+    assert "PodDisruptionBudget created" not in said.lines[0]
+    assert "PodDisruptionBudget web exists already, so none is created" in " ".join(
+        said.out.split()
+    )
+
+
+@pytest.mark.parametrize("has_label", [True, False])
+def test_label_that_adopted_pods_will_lose_is_named_before_the_adoption(
+    tmp_path: Path, has_label: bool
+) -> None:
+    """Before `adopt`, the pods are the StatefulSet's, and the plan is the last chance to add the
+    label to the template.
+    """
+    labels = {"statefulset.kubernetes.io/pod-name": "web-0"} if has_label else {}
+    said = plan(tmp_path, named("Pod", "web-0", labels=labels, **OWNERS["of a StatefulSet"][0]))
+    assert ("New pods of these instances will lack the label" in said.out) is has_label

@@ -91,6 +91,54 @@ WAITS: dict[str, tuple[Document, Document, float, str]] = {
         ),
         600, "container app has not started since 2026-01-05T10:59:40Z",
     ),
+    "image or node after init containers": (
+        INIT,
+        pending(
+            *ON_NODE, containerStatuses=[INITIALIZING],
+            initContainerStatuses=[container("fetch", terminated=ENDED)],
+        ),
+        600, "init container fetch has ended with exit code 0 at 2026-01-05T10:59:40Z; its image "
+        "nginx:1.25 is still being pulled, or it is being created, or node node-1 is down",
+    ),
+    "restart of an init container": (
+        INIT,
+        pending(
+            *ON_NODE, containerStatuses=[INITIALIZING],
+            initContainerStatuses=[container("fetch", terminated={**ENDED, "exitCode": 137})],
+        ),
+        600, "init container fetch has ended with exit code 137 at 2026-01-05T10:59:40Z, and the "
+        "kubelet on node node-1 has not started it again: the node may be down",
+    ),
+    "restart of a native sidecar that has succeeded": (
+        SIDECAR,
+        pending(
+            *ON_NODE, containerStatuses=[INITIALIZING],
+            initContainerStatuses=[container("fetch", terminated=ENDED)],
+        ),
+        600, "init container fetch has ended with exit code 0 at 2026-01-05T10:59:40Z, and the "
+        "kubelet on node node-1 has not started it again: the node may be down",
+    ),
+    "end of the pod after an init container": (
+        template(restartPolicy="Never", initContainers=[{"name": "fetch", "image": "a:1"}]),
+        pending(
+            *ON_NODE, containerStatuses=[INITIALIZING],
+            initContainerStatuses=[container("fetch", terminated={**ENDED, "exitCode": 3})],
+        ),
+        600, "init container fetch has ended with exit code 3 at 2026-01-05T10:59:40Z, and the "
+        "kubelet on node node-1 has not ended its pod: the node may be down",
+    ),
+    "second init container": (
+        template(initContainers=[{"name": "fetch", "image": "a:1"}, {"name": "b", "image": "b:1"}]),
+        pending(
+            *ON_NODE, containerStatuses=[INITIALIZING],
+            initContainerStatuses=[
+                container("fetch", terminated=ENDED),
+                container("b", waiting={"reason": "PodInitializing"}),
+            ],
+        ),
+        600, "init container b has not started since 2026-01-05T10:59:40Z: init container fetch "
+        "has ended with exit code 0 at 2026-01-05T10:59:40Z; its image b:1",
+    ),
     "one of two containers": (
         template(sidecars=[{"name": "side", "image": "b:1"}]),
         pending(*ON_NODE, containerStatuses=[
