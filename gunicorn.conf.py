@@ -54,7 +54,7 @@ def post_fork(server: Any, worker: Any) -> None:
 
 
 def post_worker_init(worker: Any) -> None:
-    """Prepares a worker: turns pacing on, and tunes the garbage collector and the thread switches.
+    """Prepares a worker: turns pacing on, and tunes log, garbage collector and thread switches.
 
     Python lets another thread run after one millisecond instead of five. Beside threads that
     decide, the event loop needs several such switches to answer a probe, and a thousand to receive
@@ -63,6 +63,7 @@ def post_worker_init(worker: Any) -> None:
     from hooks.service.pacing import HURRY  # noqa: PLC0415 - the metrics need `on_starting` first
 
     HURRY.clear()
+    worker.log.error_log.addFilter(start.ends_no_connection)
     sys.setswitchinterval(0.001)
     gc.collect()
     gc.freeze()

@@ -14,6 +14,7 @@ import tempfile
 from pathlib import Path
 from typing import Any, Final
 
+from gevent import GreenletExit
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
@@ -106,6 +107,16 @@ def forget_log_handlers() -> None:
     """
     logging.shutdown()
     logging._handlerList.clear()  # type: ignore[attr-defined]
+
+
+def ends_no_connection(record: logging.LogRecord) -> bool:
+    """Returns False for a log record about a connection that ends because its worker stops.
+
+    A worker that stops ends idle connections with GreenletExit after `graceful_timeout`. gunicorn
+    logs that as an error in a request, with a traceback.
+    """
+    error = record.exc_info[1] if record.exc_info else None
+    return not isinstance(error, GreenletExit)
 
 
 def _sentence(error: Any) -> str:

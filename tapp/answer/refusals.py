@@ -269,6 +269,13 @@ def _services_not_created(plan: Plan) -> Finding | None:
             f"{_since(absent)}. `kubectl describe tapp {_place(plan)}` shows the error of the API "
             "server in the Events; a Service that exists already does not belong to this TApp"
         )
+        # No request says which version the API server has, so an early warning might be wrong.
+        if plan.world.tapp.metadata.name[:1].isdigit():
+            parts[-1] += (
+                ". Kubernetes before 1.36 refuses Services whose names begin with a digit, as "
+                "these do: upgrade the cluster, create the TApp again with a name that begins "
+                "with a letter, or remove spec.serviceTemplate"
+            )
     return refused(Type.SERVICES_NOT_CREATED, Reason.NO_SERVICE, joined(parts, " problems"))
 
 

@@ -3,6 +3,7 @@
 import json
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -112,6 +113,27 @@ def test_stop_prints_no_traceback(number: signal.Signals) -> None:
         output = service.output()
     assert "Worker exiting" in output
     for trouble in ("Traceback", "TypeError", "Exception ignored", "Error"):
+        assert trouble not in output
+
+
+def test_worker_that_ends_idle_connections_prints_no_traceback() -> None:
+    """Replaces the workers (SIGHUP) while a client keeps an idle connection, as Metacontroller
+    does.
+
+    After `graceful_timeout` the old worker ends the connection. That is no error in a request.
+    """
+    with Service(1, GUNICORN_CMD_ARGS="--graceful-timeout 1") as service:
+        first = service.workers[0]
+        with socket.create_connection((HOST, service.port)) as idle:
+            idle.sendall(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
+            assert idle.recv(1)
+            service.kill(service.process.pid, signal.SIGHUP)
+            while first in service.workers:
+                time.sleep(0.05)
+        assert service.stop() == 0
+        output = service.output()
+    assert "Worker graceful timeout" in output
+    for trouble in ("Traceback", "GreenletExit", "Error handling request"):
         assert trouble not in output
 
 

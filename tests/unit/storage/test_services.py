@@ -360,3 +360,24 @@ def test_service_template_does_not_change_pods() -> None:
     plain.change(serviceTemplate={"spec": {"ports": [PORT]}}).settle()
     assert plain.uids() == pods
     assert not plain.writes
+
+
+@pytest.mark.parametrize(("name", "refused"), [("1web", True), ("w1", False)])
+def test_missing_services_whose_names_begin_with_a_digit_name_the_version_that_refuses_them(
+    name: str, refused: bool
+) -> None:
+    """Kubernetes before 1.36 refuses such a Service, and no request says which version it is.
+
+    A cluster that creates the Services has no condition.
+    """
+    parent = tapp(replicas=2, serviceTemplate={"spec": {"ports": [PORT]}})
+    world = World(with_meta(parent, name=name), exposing=True).settle()
+    assert sorted(world.services) == [f"{name}-0", f"{name}-1"]
+    assert refusal_message(world) == ""
+    world.services.clear()
+    world.sync()
+    world.services.clear()
+    world.hook.now += 31
+    said = refusal_message(world)
+    assert "do not exist or differ" in said
+    assert ("Kubernetes before 1.36 refuses Services" in said) is refused
