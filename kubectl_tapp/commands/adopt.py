@@ -18,6 +18,7 @@ from kubectl_tapp.edit.adoption import (
     find_strays,
     lacks_namespace_owner,
     lost_label,
+    lost_selectors,
 )
 from tapp.words.groups import grouped
 from tapp.words.ranges import id_list
@@ -128,9 +129,9 @@ def _show_next(verb: Verb, taken: list[Stray]) -> None:
         services = session.cluster.list(SERVICES)
     except CommandError:  # The names of Services only make the sentence more precise
         services = []
-    lost = lost_label(verb.tapp, pods, services)
-    if lost:
-        session.say(f"Later\n  {lost}")
+    lost = [lost_label(verb.tapp, pods, services), *lost_selectors(verb.tapp, pods, services)]
+    if texts := [f"  {text}" for text in lost if text]:
+        session.say("\n".join(["Later", *texts]))
 
 
 def _take(verb: Verb, tapp_names: dict[str, str], found: Stray, *, dry_run: bool = False) -> None:

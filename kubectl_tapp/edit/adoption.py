@@ -21,7 +21,14 @@ from tapp.declared.claims_and_service import claim_templates
 from tapp.kube.owners import controller_of, controller_ref
 from tapp.storage.claims import instance_number
 from tapp.words.ranges import name_list
-from tapp.words.vocabulary import CONTROLLER_UID, GROUP
+from tapp.words.vocabulary import (
+    CONTROLLER_UID,
+    GROUP,
+    INSTANCE,
+    POD_INDEX,
+    TEMPLATE_HASH,
+    UNIQ_HASH,
+)
 
 POD_NAME = "statefulset.kubernetes.io/pod-name"
 """A label that the StatefulSet controller sets on each pod, and the service does not.
@@ -182,7 +189,7 @@ def lost_label(tapp: Document, pods: Iterable[Document], services: Iterable[Docu
         id
         for id, pod in numbered
         if id is not None
-        and POD_NAME in (pod["metadata"].get("labels") or {})
+        and POD_NAME in _labels_of(pod)
         and POD_NAME not in _labels_of(spec.find_template(spec.template_name(id)))
     )
     if not ids:
@@ -190,7 +197,12 @@ def lost_label(tapp: Document, pods: Iterable[Document], services: Iterable[Docu
     names = [
         each["metadata"]["name"]
         for each in services
-        if POD_NAME in ((each.get("spec") or {}).get("selector") or {})
+        if POD_NAME in _selector_of(each)
+        and any(
+            _selector_of(each).items() <= _labels_of(pod).items()
+            for id, pod in numbered
+            if id in ids
+        )
     ]
     lost = "each Service that selects by the label loses these pods"
     if names:
@@ -203,7 +215,43 @@ def lost_label(tapp: Document, pods: Iterable[Document], services: Iterable[Docu
     )
 
 
-def _labels_of(template: Document | None) -> Document:
-    metadata = (template or {}).get("metadata")
+def lost_selectors(
+    tapp: Document, pods: Iterable[Document], services: Iterable[Document]
+) -> list[str]:
+    """Returns a sentence about each Service that will not select the pods that replace `pods`.
+
+    Such a Service selects by a label that neither the template nor the service sets, for example
+    `controller-revision-hash`, which the StatefulSet controller has set. POD_NAME is left out:
+    `lost_label` has a sentence about that label.
+    """
+    spec, prefix, found = spec_of(tapp), f"{tapp['metadata']['name']}-", list[str]()
+    known = {POD_NAME, CONTROLLER_UID, INSTANCE, POD_INDEX, TEMPLATE_HASH, UNIQ_HASH}
+    for service in services:
+        selector, lacking = _selector_of(service), dict[int, list[str]]()
+        for pod in pods:
+            id = instance_number(pod["metadata"]["name"], prefix)
+            if id is None or not selector or not selector.items() <= _labels_of(pod).items():
+                continue
+            own = _labels_of(spec.find_template(spec.template_name(id)))
+            if missing := sorted(selector.keys() - own.keys() - known):
+                lacking[id] = missing
+        if lacking:
+            keys = name_list(sorted({key for each in lacking.values() for key in each}))
+            found.append(
+                f"Service {service['metadata']['name']} selects by {keys}. The template of "
+                f"{instances_phrase(sorted(lacking))} lacks that, so the Service loses these pods "
+                "when they are replaced: change its selector, or add the label to the template"
+            )
+    return found
+
+
+def _selector_of(service: Document) -> dict[str, str]:
+    """Returns the selector of a Service; empty if it has none."""
+    return (service.get("spec") or {}).get("selector") or {}
+
+
+def _labels_of(item: Document | None) -> dict[str, str]:
+    """Returns the labels of an object or of a template; empty if there are none."""
+    metadata = (item or {}).get("metadata")
     labels = metadata.get("labels") if isinstance(metadata, dict) else None
     return labels if isinstance(labels, dict) else {}

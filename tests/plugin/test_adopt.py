@@ -348,3 +348,40 @@ def test_missing_labels_are_reported_until_the_template_has_them() -> None:
 def test_label_of_the_template_is_not_lost() -> None:
     standin = of_statefulset({POD_NAME: "$(tapp.name)"})
     assert "Later" not in kubectl_tapp(standin, "adopt", "web", "--dry-run=client").out
+
+
+def with_service(standin: StandIn, name: str, **selector: str) -> StandIn:
+    """Creates a Service with this selector in the cluster of `standin`, and returns `standin`."""
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}}
+    standin.world.apply({**service, "spec": {"selector": selector, "ports": [{"port": 80}]}})
+    return standin
+
+
+def adoption_plan(standin: StandIn) -> str:
+    """Returns the plan of the adoption on one line."""
+    return " ".join(kubectl_tapp(standin, "adopt", "web", "--dry-run=client").out.split())
+
+
+@pytest.mark.parametrize("key", ["controller-revision-hash", "example.com/role"])
+def test_plan_names_services_that_select_by_a_label_that_new_pods_will_lack(key: str) -> None:
+    """A Service may select by any label that the StatefulSet or a person has set on its pods."""
+    standin = with_service(of_statefulset(), "new", **{key: "web-7"})
+    assert "Service new" not in adoption_plan(standin)
+    for id in (0, 1):
+        standin.world.patch("pods", f"web-{id}", {"metadata": {"labels": {key: "web-7"}}})
+    said = (
+        f"Service new selects by {key}. The template of instances 0, 1 lacks that, so the Service"
+    )
+    assert said in adoption_plan(standin)
+
+
+def test_plan_does_not_name_services_of_other_pods() -> None:
+    """A Service for a single pod of another StatefulSet loses no pod."""
+    standin = with_service(of_statefulset(selector=POD_NAME), "other", **{POD_NAME: "other-0"})
+    assert "the Service first loses these pods" in adoption_plan(standin)
+
+
+def test_plan_does_not_name_services_whose_labels_new_pods_have() -> None:
+    own = {**template()["metadata"]["labels"], POD_INDEX: "1"}
+    standin = with_service(of_statefulset(labels={POD_NAME: "$(tapp.name)"}), "all", **own)
+    assert "Later" not in adoption_plan(standin)
