@@ -214,7 +214,7 @@ def test_objects_that_would_be_deleted_after_their_adoption_are_not_adopted() ->
     said = kubectl_tapp(standin, "adopt", "web", "-y")
     assert said.err == ""
     assert said.code == 0
-    assert "its instance is outside spec.replicas, so the service would delete it" in said.out
+    assert "its instance is outside spec.replicas, so the TApp service would delete it" in said.out
     standin.world.settle()
     assert sorted(labels(standin, "pods")) == PODS
     assert labels(standin, "pods")["web-2"] != uid(standin)

@@ -34,7 +34,7 @@ SIDECAR = template(initContainers=[{"name": "fetch", "image": "a:1", "restartPol
 
 WAITS: dict[str, tuple[Document, Document, float, str]] = {
     "no node": (
-        template(), pending(("PodScheduled", "False"), node=""), 300, "no node for its pod",
+        template(), pending(("PodScheduled", "False"), node=""), 300, "its pod has no node yet",
     ),
     "dead kubelet": (
         template(), pending(("PodScheduled", "True")), 300,
