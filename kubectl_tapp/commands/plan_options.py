@@ -125,8 +125,7 @@ class EditOptions:
         option(
             "--server-side/--no-server-side",
             help="If true, apply runs in the server instead of the client (default: as this TApp "
-            "was"
-            "applied last).",
+            "was applied last).",
         ),
     ] = None
     force_conflicts: Annotated[
