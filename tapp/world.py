@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
+
+from msgspec import Raw
 
 from tapp.declared.lookup import Templates
 from tapp.declared.model import TApp
@@ -61,8 +63,8 @@ class World:
     pods: Mapping[int, Pod] = field(default_factory=dict)  # instance number -> pod
     foreign: list[Pod] = field(default_factory=list)  # pods whose name is not one of an instance
     claims: Mapping[str, ClaimObject] = field(default_factory=dict)  # claim name -> claim
-    # Claim name -> the response that leaves the claim as it is (`tapp/storage/unchanged_claims.py`)
-    unchanged_claims: Mapping[str, dict[str, Any]] = field(default_factory=dict)
+    # Claim name -> JSON that leaves the claim as it is (`tapp/storage/unchanged_claims.py`)
+    unchanged_claims: Mapping[str, Raw] = field(default_factory=dict)
     namespace_uid: str | None = None  # uid of the TApp's Namespace; None if the request lacks it
     # ControllerRevision name -> ControllerRevision
     revisions: Mapping[str, RevisionObject] = field(default_factory=dict)

@@ -1,13 +1,13 @@
-"""The cache of this service: the decoded specs and pods of each TApp, between syncs.
+"""The cache of this service: the decoded specs, pods and claims of each TApp, between syncs.
 
-In the next sync of a TApp, its spec and most of its pods have the same JSON as before. So a worker
-keeps the decoded values, under the length and the hash of their JSON (Python's hash, which has
-another key in each process). A cached value depends on nothing else, so a response is the same with
-and without the cache. `Memo.of` returns the values of a TApp, `Memo.keep` stores them.
+In the next sync of a TApp, its spec and most of its pods and claims have the same JSON as before.
+So a worker keeps the decoded values, under the length and the hash of their JSON (Python's hash,
+which has another key in each process). A cached value depends on nothing else, so a response is the
+same with and without the cache. `Memo.of` returns the values of a TApp, `Memo.keep` stores them.
 
 A worker cannot measure how much memory a value takes. It estimates the memory from the length of
-the JSON (`pod_bytes`, `spec_bytes`). If the sum exceeds the limit, the worker drops the TApps whose
-last sync is the longest ago. The factors of the estimate were measured
+the JSON (`pod_bytes`, `claim_bytes`, `spec_bytes`). If the sum exceeds the limit, the worker drops
+the TApps whose last sync is the longest ago. The factors of the estimate were measured
 (tests/unit/hooks/test_memo_size.py): the maximum for a spec, and the usual value for a pod.
 
 Cached values never change, so threads share them without a lock. The lock protects the table.
@@ -25,6 +25,7 @@ from hooks.wire.decode import as_deep_as_readable
 from hooks.wire.observe import ObservedPod
 from tapp.declared.lookup import Templates
 from tapp.declared.templates import Template
+from tapp.kube.objects import ClaimObject
 
 T = TypeVar("T")
 
@@ -32,6 +33,11 @@ T = TypeVar("T")
 def pod_bytes(text: bytes) -> int:
     """Estimates the memory of a cached pod, in bytes, from the length of its JSON."""
     return 2_000 + len(text)
+
+
+def claim_bytes(text: bytes) -> int:
+    """Estimates the memory of a cached claim and its response, from the length of its JSON."""
+    return 2_000 + 2 * len(text)
 
 
 def spec_bytes(text: bytes, filled_in: Iterable[tuple[Template, Template]]) -> int:
@@ -95,6 +101,16 @@ class Cached(Generic[T]):
         return self.length == len(text) and self.hash == hash(text)
 
 
+class ObservedClaim(msgspec.Struct, frozen=True):
+    """A claim, and the JSON of the response that leaves the claim unchanged.
+
+    The claim refers to a copy of its own JSON, and not to the request.
+    """
+
+    claim: ClaimObject
+    unchanged: Raw
+
+
 class CachedSpec(Cached[Templates]):
     """The cached spec of a TApp: its templates, filled in for all instances."""
 
@@ -109,14 +125,19 @@ class CachedSpec(Cached[Templates]):
 class CachedApp:
     """The cached values of one TApp.
 
-    `pods` maps the keys of the request to the pods. `spec` is None if the spec is not cached.
+    `pods` maps the keys of the request to the pods. `claims` maps names to claims; it is empty
+    unless Metacontroller updates claims (`InPlace`). `spec` is None if the spec is not cached.
     `size` is the estimated memory of all values in bytes.
     """
 
-    __slots__ = ("app", "pods", "size", "spec")
+    __slots__ = ("app", "claims", "pods", "size", "spec")
 
     def __init__(
-        self, app: AppName, spec: CachedSpec | None, pods: Mapping[str, Cached[ObservedPod]]
+        self,
+        app: AppName,
+        spec: CachedSpec | None,
+        pods: Mapping[str, Cached[ObservedPod]],
+        claims: Mapping[str, Cached[ObservedClaim]],
     ) -> None:
         """Stores the values that were decoded from one request.
 
@@ -124,14 +145,16 @@ class CachedApp:
             app: the namespace and the name of the TApp.
             spec: its spec; None if the spec is not cached.
             pods: its pods, by their keys in the request.
+            claims: its claims, by name.
         """
-        self.app, self.spec, self.pods = app, spec, pods
+        self.app, self.spec, self.pods, self.claims = app, spec, pods, claims
         self.size = sum([cached.size for cached in pods.values()])
+        self.size += sum([cached.size for cached in claims.values()])
         self.size += 0 if spec is None else spec.size
 
 
 class Memo:
-    """The cache of one worker: the decoded specs and pods of TApps, up to a limit of memory."""
+    """The cache of one worker: the decoded values of TApps, up to a limit of memory."""
 
     def __init__(self, limit: int) -> None:
         """Starts with an empty cache.
@@ -161,7 +184,7 @@ class Memo:
             found = self._apps.get(app)
             if found is not None:
                 self._apps.move_to_end(app)
-        return found or CachedApp(app, None, {})
+        return found or CachedApp(app, None, {}, {})
 
     def keep(self, cached: CachedApp) -> None:
         """Stores the values of a TApp, and drops those of other TApps if the limit is exceeded.

@@ -4,7 +4,7 @@ The hook protocols v1 and v2 differ only in the keys of the children. The keys a
 the names come from the objects. Source: Metacontroller, pkg/controller/composite/api.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any, Generic, TypeVar
@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Raw
 from pydantic import BaseModel, ValidationError
 
+from hooks.wire.claims import read_claims
 from hooks.wire.declared import declared
 from hooks.wire.decode import WireError, by_name, child_path, decoded, refuse_twice
 from hooks.wire.memo import Cached, CachedApp, CachedSpec, Memo, pod_bytes
@@ -21,22 +22,12 @@ from hooks.wire.split import Pieces, split
 from tapp.decide.pulls import is_puller
 from tapp.declared.lookup import Templates, resolve_templates
 from tapp.declared.model import Parent, TApp
-from tapp.kube.objects import (
-    ClaimObject,
-    PlainObject,
-    RevisionMeta,
-    RevisionObject,
-    StorageClassObject,
-)
+from tapp.kube.objects import PlainObject, RevisionMeta, RevisionObject, StorageClassObject
 from tapp.kube.parts import map_in, map_of
 from tapp.pod.manifest import Manifest
 from tapp.pod.pod import Pod
-from tapp.storage.unchanged_claims import Document, kept_claim, unchanged_claim
 from tapp.words.kinds import CLAIM, PLAIN, POD, REVISION, Kind
 from tapp.world import Declared, World
-
-_decode_claim = msgspec.json.Decoder(ClaimObject).decode
-
 
 M = TypeVar("M", bound=BaseModel)
 P = TypeVar("P", bound=Parent)
@@ -113,17 +104,18 @@ class Request(Generic[P]):
         self.declared = declared(pieces.controller)
         before = pieces.cached
         growing = self.declared.growing_claims
-        read = partial(_claim, unchanged_claim if growing else kept_claim)
-        found = by_name(CLAIM, pieces.children[CLAIM], namespace, read)
-        self.claims = {name: claim for name, (claim, _) in found.items()}
-        self.unchanged_claims = {name: unchanged for name, (_, unchanged) in found.items()}
+        claims = read_claims(pieces.children[CLAIM], namespace, before.claims, growing=growing)
+        self.claims = {name: item.value.claim for name, item in claims.items()}
+        self.unchanged_claims = {name: item.value.unchanged for name, item in claims.items()}
         self.manifests = Manifests(self.pods, pieces.children[POD])
         self.storage_classes: dict[str, bool] | None = None
         if self.claims and growing:
             self.storage_classes = _storage_classes(pieces.related)
-        if self.read or len(known) != len(before.pods) or self.spec is not before.spec:
+        kept_claims = claims if growing else {}
+        changed = self.spec is not before.spec or kept_claims != before.claims
+        if self.read or len(known) != len(before.pods) or changed:
             kept = {item.value.key: item for item in known if item.value.may_be_kept}
-            memo.keep(CachedApp(before.app, self.spec, kept))
+            memo.keep(CachedApp(before.app, self.spec, kept, kept_claims))
 
     @property
     def status(self) -> dict[str, Any]:
@@ -270,27 +262,6 @@ def _revision(raw: Raw, path: str) -> tuple[str, str | None, RevisionObject]:
         named = decoded(_decode_named, raw, path).metadata
         item = RevisionObject(RevisionMeta(named.name, named.namespace))
     return item.metadata.name, item.metadata.namespace, item
-
-
-def _claim(
-    answer: Callable[[ClaimObject], Document], raw: Raw, path: str
-) -> tuple[str, str | None, tuple[ClaimObject, Document]]:
-    """Reads a claim, and builds the response that leaves it unchanged.
-
-    Returns the claim's name, its namespace, and the claim with its response.
-
-    Args:
-        answer: builds the response.
-        raw: the JSON of the claim.
-        path: the path of the claim in the request, for a WireError.
-    """
-
-    def answered(text: bytes | Raw) -> tuple[ClaimObject, Document]:
-        claim: ClaimObject = _decode_claim(text)
-        return claim, answer(claim)
-
-    found = decoded(answered, raw, path)
-    return found[0].metadata.name, found[0].metadata.namespace, found
 
 
 def _plain(kind: Kind, raw: Raw, path: str) -> tuple[str, str | None, Manifest]:

@@ -9,6 +9,7 @@ pod as it is.
 
 from typing import Any
 
+import msgspec
 from msgspec import Raw
 
 from tapp.answer import render
@@ -73,13 +74,18 @@ def _claims(plan: Plan) -> list[Child]:
     Raises NamespaceMissingError if a claim has to be created and the request lacks the Namespace.
     """
     world, storage = plan.world, plan.findings.storage
+    growth, modification = storage.growth.to, storage.modification.to
+    # Only the claims that change are decoded.
+    changed: dict[str, dict[str, Any]] = {
+        name: msgspec.json.decode(world.unchanged_claims[name])
+        for name in {**growth, **modification}
+    }
+    for name, size in growth.items():
+        changed[name] = grown_claim(changed[name], size)
+    for name, class_name in modification.items():
+        changed[name] = modified_claim(changed[name], class_name)
     names = [claim.metadata.name for claim in storage.claims.keep]
-    kept = {name: world.unchanged_claims[name] for name in names}
-    for name, size in storage.growth.to.items():
-        kept[name] = grown_claim(kept[name], size)
-    for name, class_name in storage.modification.to.items():
-        kept[name] = modified_claim(kept[name], class_name)
-    children: list[Child] = [*kept.values()]
+    children: list[Child] = [changed.get(name, world.unchanged_claims[name]) for name in names]
     if storage.claims.create:
         metadata = world.tapp.metadata
         if not world.namespace_uid:

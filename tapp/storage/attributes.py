@@ -137,8 +137,8 @@ def _judged(world: World, existing: ExistingClaim, wanted: str) -> str | Unfinis
         return None
     if not wanted:
         # A class that somebody else has set stays: Metacontroller did not write it.
-        applied = map_in(world.unchanged_claims[claim.metadata.name], "spec")
-        is_ours = "volumeAttributesClassName" in applied
+        kept = msgspec.json.decode(world.unchanged_claims[claim.metadata.name])
+        is_ours = "volumeAttributesClassName" in map_in(kept, "spec")
         return "" if has and is_ours and not current else None
     if has != wanted:
         return wanted

@@ -19,7 +19,17 @@ from hooks.wire.memo import Memo
 from hooks.wire.request import Request, world_of
 from simulator.objects.objects import with_meta
 from tapp.declared.model import TApp
-from tests.builders import NOW, Document, as_sent, crashing, tapp, template, without_last_applied
+from tapp.words.vocabulary import LAST_APPLIED
+from tests.builders import (
+    GROWING,
+    NOW,
+    Document,
+    as_sent,
+    crashing,
+    tapp,
+    template,
+    without_last_applied,
+)
 from tests.sizes import size
 from tests.typical_requests import AFTER_ROLL, NOTHING, ROLL, request_in
 from tests.unit.hooks.measure_memory import measured
@@ -390,6 +400,32 @@ def test_memo_forgets_the_tapp_with_the_oldest_sync() -> None:
         changed = pods_read(memo, body.replace(b"web", b"web" + app.encode()))
         assert changed == (0 if known else 2), app
         assert memo.size <= alone.size * 5 // 2
+
+
+CLAIM = {
+    "metadata": {"name": "data"},
+    "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+}
+
+
+@pytest.mark.parametrize(("declared", "remembered"), [(GROWING, 3), ([], 0)])
+def test_claims_are_remembered_if_metacontroller_updates_claims(
+    declared: list[Document], remembered: int
+) -> None:
+    memo, request = Memo(1 << 20), settled(replicas=3, volumeClaimTemplates=[CLAIM]).request()
+    request["controller"]["spec"]["childResources"] = declared
+    assert_same_responses([request, request])
+    first, second = (Request(as_sent(request), TApp, memo).claims for _ in range(2))
+    assert len(first) == 3
+    assert len([name for name in first if first[name] is second[name]]) == remembered
+    claims = request["children"]["PersistentVolumeClaim.v1"]
+    for change in ({"labels": {"team": "a"}}, {"annotations": {LAST_APPLIED: "{}"}}):
+        key = next(iter(claims))
+        claims[key] = with_meta(claims[key], **change)
+        assert_same_responses([request, request])
+        Request(as_sent(request), TApp, memo)
+    third = Request(as_sent(request), TApp, memo).claims
+    assert len([name for name in first if first[name] is third[name]]) == max(0, remembered - 1)
 
 
 def test_tapp_that_is_larger_than_the_limit_is_not_remembered() -> None:
