@@ -17,12 +17,13 @@ from tapp.decide.cases import Case, delayed
 from tapp.decide.deadline import follow_rollout
 from tapp.decide.evictions import min_available
 from tapp.decide.instances import RECHECK, Instance
-from tapp.decide.judge import judge
+from tapp.decide.judge import verdict_on
 from tapp.decide.missing import MissingObjects, missing_since, waits_for, without_claim
 from tapp.decide.overdue import Overdue, overdue_of
 from tapp.decide.partition import Partition, follow_current
 from tapp.decide.pod_problems import CreationProblems
 from tapp.decide.resizes import track_resizes
+from tapp.decide.rollback import Rollback
 from tapp.decide.rollout import Budgets, budgets_of
 from tapp.decide.serving import Serving, serving_of, troubles_of
 from tapp.decide.stages import STAGES, Findings, Situation, StoragePlan
@@ -57,6 +58,7 @@ class Plan:
     # Sorted by number: the instances below `spec.replicas`, then surplus pods with higher numbers
     cases: list[Case]
     partition: Partition  # which instances are kept at which older revision
+    rollback: Rollback  # whether the newest revision is rolled back
     problems: CreationProblems  # why no pod can be created for some instances
     budgets: Budgets  # how many instances may be unavailable because of updates
     serving: Serving  # how the budget counts the instances, before any update of this sync
@@ -96,10 +98,11 @@ def make_plan(world: World, options: Options, now: float) -> Plan:
     assembly = assemble(world, options, now)
     instances, partition = assembly.instances, assembly.partition
     budgets = budgets_of(world.tapp.spec, instances)
-    serving = serving_of(world, instances, now)
+    rollback = assembly.rollback
+    serving = serving_of(world, instances, now, is_turned=rollback.is_turned)
     situation, findings = Situation(world, options, now, budgets, serving), Findings()
 
-    cases = [Case(instance, judge(instance)) for instance in instances]
+    cases = [Case(instance, verdict_on(instance)) for instance in instances]
     for stage in STAGES:
         cases = stage(situation, cases, findings)
     cases, is_early = _plan_objects(situation, assembly, cases, findings)
@@ -110,7 +113,18 @@ def make_plan(world: World, options: Options, now: float) -> Plan:
     troubles = troubles_of(world.tapp, instances, options, now)
     standings = standings_of(cases, serving, troubles, findings.missing, now)
     if len(serving.available) < budgets.should_run or any(case.is_pending for case in cases):
-        findings.rollout = follow_rollout(world.tapp, cases, standings, serving.available, now)
+        findings.rollout = follow_rollout(
+            world.tapp,
+            cases,
+            standings,
+            serving.available,
+            now,
+            turned_at=rollback.turned_at,
+            # A partition keeps the current revision in a complete rollout, too.
+            is_incomplete=bool(rollback.in_use) and not partition.is_set,
+        )
+    if findings.rollout.exceeded:
+        rollback = rollback.after(findings.rollout.waiting, world.tapp.spec.rolling_name)
     waits = (
         *(assembly.waits, serving.waits, findings.holds.waits, findings.markers.waits),
         *(findings.space.waits, findings.pulls.waits, findings.resizes.waits),
@@ -119,16 +133,22 @@ def make_plan(world: World, options: Options, now: float) -> Plan:
         waits_for(findings.missing.services, now),
         waits_for(findings.missing.disruption_budget, now),
         [RECHECK] if is_early else [],
+        # The note in the status starts no sync (`ignoreStatusChanges` of the CompositeController).
+        [RECHECK] if rollback.begins or rollback.is_turned else [],
         [i.update.wait for i in instances if i.update.wait is not None],
         [each.wait for each in troubles.values() if each.wait is not None],
     )
-    current = follow_current(world, partition, instances, serving.available)
+    current = partition.current
+    # A complete return is no complete rollout of the newest revision.
+    if rollback.active is None:
+        current = follow_current(world, partition, instances, serving.available)
     return Plan(
         world,
         options,
         now,
         cases,
         replace(partition, current=current),
+        rollback,
         assembly.problems,
         budgets,
         serving,
@@ -207,7 +227,8 @@ def _history(
     unchanged. The second value is True if changes were put off for this reason.
     """
     world = situation.world
-    running, in_use = _running(world, instances), assembly.partition.in_use
+    running = _running(world, instances)
+    in_use = assembly.partition.in_use | assembly.rollback.in_use
     plan = plan_history(world, assembly.records, running, in_use, limit)
     # Their events would start the next sync at once, before the cache shows the pods' last updates.
     if situation.serving.unsettled and (plan.delete or plan.create):
@@ -218,8 +239,8 @@ def _history(
 def _running(world: World, instances: Sequence[Instance]) -> list[Template]:
     """Returns the templates that the current spec gives to the instances below `spec.replicas`.
 
-    Each template is contained once. An instance that the partition keeps at an older revision
-    counts with its template of the current spec. Templates that cannot be resolved are left out.
+    Each template is contained once. An instance that is kept at an older revision counts with its
+    template of the current spec. Templates that cannot be resolved are left out.
     """
     names = {
         # The history is checked first, because most instances have none and `kept` is a call.

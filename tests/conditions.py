@@ -23,7 +23,8 @@ HARMLESS = {
 """Types of conditions that do not make the TApp Degraded: all instances can still be as the spec
 asks.
 """
-LATE = "ProgressDeadlineExceeded"
+LATE = ("ProgressDeadlineExceeded", "RolledBack")
+"""Reasons of Progressing and Stalled after a deadline."""
 BROKEN = ("InstancesBroken", "NodesSilent")
 """Reasons of Degraded that are not the type of a refusal."""
 ALWAYS = ("Available", "Progressing", "Ready", "Degraded")
@@ -38,6 +39,7 @@ TABLE: tuple[tuple[str, str, str, str, str], ...] = (
     ("False Paused", "False", "False, as Progressing", "any", "none"),
     ("False Paused", "True", "False, as Degraded", "any", "Stalled"),
     ("False ProgressDeadlineExceeded", "True", "False, as Degraded", "any", "Stalled"),
+    ("False RolledBack", "True", "False, as Degraded", "any", "Stalled"),
     ("False Stuck", "True", "False, as Degraded", "any", "Stalled"),
     ("True", "False", "False, as Progressing", "any", "Reconciling"),
     ("True", "True", "False, as Degraded", "any", "Reconciling or Stalled"),
@@ -79,8 +81,11 @@ def contradictions(status: Document) -> list[str]:
         shown = [f"{type} {known[type]['status']} {known[type]['reason']}" for type in ALWAYS]
         problems.append(f"these contradict each other: {shown}")
     refused = [type for type in known if type not in (*ALWAYS, *KSTATUS)]
-    late = known.get("Stalled", {}).get("reason") == LATE
-    if (known["Progressing"]["reason"] == LATE) != late:
+    reason = known.get("Stalled", {}).get("reason")
+    late = reason in LATE
+    if (known["Progressing"]["reason"] in LATE) != late or (
+        late and reason != known["Progressing"]["reason"]
+    ):
         problems.append("Progressing says that a roll is too late, and Stalled does not, or so")
     problems += [
         f"{type} is said in other words than {source}"

@@ -106,12 +106,38 @@ def kept_template(request: Document, status: Document, id: int) -> Document | No
     newest. Returns None if the template or the revision does not exist.
     """
     revision, spec = kept_in(status).get(id, ""), request["parent"]["spec"]
+    if id in _returned(request, status):
+        revision = status["currentRevision"]
     newest = own_template(spec, id)
     # If the newest template does not resolve (a typo), the history has the previous one.
     if not revision or (revision == status.get("updateRevision") and newest is not None):
         return newest
     past = recorded(request, revision)
     return None if past is None else own_template(past, id)
+
+
+def _returned(request: Document, status: Document) -> set[int]:
+    """Returns the numbers of the instances that a rollback at the deadline brings back.
+
+    They run `status.currentRevision`. A rollback that the sync itself decides counts from the next
+    sync on.
+    """
+    parent = request["parent"]
+    strategy = parent["spec"].get("updateStrategy") or {}
+    noted = (parent.get("status") or {}).get("rolledBack")
+    newest, current = status.get("updateRevision"), status.get("currentRevision")
+    text = noted.get(newest) if isinstance(noted, dict) else None
+    at = (
+        re.match(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)(: |$)", text)
+        if isinstance(text, str)
+        else None
+    )
+    if strategy.get("onDeadline") != "Rollback" or at is None or current in {None, newest}:
+        return set()
+    retry = (parent["metadata"].get("annotations") or {}).get("apps.tkestack.io/retry")
+    if retry == f"{newest}/{at[1]}":
+        return set()
+    return _group(request) - kept_in(status).keys()
 
 
 def kept_wrongly(request: Document, answer: Document) -> str:
@@ -135,7 +161,9 @@ def kept_wrongly(request: Document, answer: Document) -> str:
     let_go = (had.keys() & group) - mine.keys()
     if same_roll and let_go and len(had.keys() & group) <= size:
         return f"{sorted(let_go)} are kept no longer, and nobody asked for that"
-    return _touched(request, answer, mine)
+    # A revision that was rolled back is never rolled out again by itself.
+    returned = dict.fromkeys(_returned(request, status), status.get("currentRevision", ""))
+    return _touched(request, answer, mine | returned)
 
 
 def _touched(request: Document, answer: Document, mine: dict[int, str]) -> str:

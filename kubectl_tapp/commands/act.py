@@ -18,6 +18,7 @@ from kubectl_tapp.cluster.session import Session, uninterrupted
 from kubectl_tapp.commands.options import NO_CHANGE, NOTHING_WRITTEN, Choices, DryRun
 from kubectl_tapp.commands.waiting import WaitGoal, wait
 from kubectl_tapp.edit import edits
+from tapp.words.vocabulary import RETRY
 
 Operations = Sequence[edits.Operation]
 _UNSURE = ("Timeout", "Unreachable")  # Errors after which a write may or may not have happened
@@ -95,15 +96,24 @@ def _try_children(session: Session, seen: Observed, edited: Document) -> None:
 
 
 def is_no_change(session: Session, name: str, operations: Operations, notes: Sequence[str]) -> bool:
-    """Returns True if none of the operations changes the spec, after it has told the user so.
+    """Returns True if none of the operations changes the spec or requests a retry, after it has
+    told the user so.
 
     `operations` are those of the edit's JSON patch, `name` is the TApp's name, and `notes` are
     printed first.
     """
-    if any(str(each["path"]).startswith("/spec") for each in operations):
+    if any(str(each["path"]).startswith("/spec") or _retries(each) for each in operations):
         return False
     session.say("\n".join([*notes, f"{name}: {NO_CHANGE}"]))
     return True
+
+
+def _retries(operation: edits.Operation) -> bool:
+    """Returns True if an operation of a JSON patch writes the annotation for a retry.
+
+    If the TApp has no annotations, the operation adds all of them.
+    """
+    return RETRY in str(operation).replace("~1", "/")
 
 
 def print_notes(

@@ -55,6 +55,10 @@ EXAMPLES: Mapping[str, Sequence[Example]] = {
         Example("Resume updates of TApp web", "resume web"),
         Example("Resume updates, and wait for at most an hour", "resume web --wait --timeout 1h"),
     ],
+    "retry": [
+        Example("Roll the revision of TApp web out once more", "retry web"),
+        Example("Roll it out once more, and wait", "retry web --wait"),
+    ],
     "hold": [
         Example("Let instance 2 alone during a match", 'hold web 2 --reason "match 42"'),
         Example("Prevent only updates of instance 2", "hold web 2 --for update --reason debugging"),
@@ -150,6 +154,7 @@ WAIT_UNTIL: Mapping[str, str] = {
     "restart": "the restarted instances are available again",
     "pause": "the TApp service has seen the pause",
     "resume": "all instances are updated and available",
+    "retry": "all instances are updated and available",
     "hold": "the TApp service has seen the hold",
     "release": "the TApp service has done what the hold prevented",
     "scale": "added instances are available and pods of removed instances are deleted",

@@ -359,6 +359,22 @@ def resume(verb: Verb) -> None:
     verb.do(verb.edits.resumed(verb.tapp))
 
 
+def retry(verb: Verb) -> None:
+    """Roll a revision out once more that was rolled back at its deadline.
+
+    The command annotates the TApp, and the spec stays as it is. The rollout has a new deadline.
+    """
+    verb.waits_for_all = True
+    note = verb.plan_for(verb.seen).rollback.active
+    if note is None:
+        raise CommandError(
+            f"{verb.name} has nothing to retry: its newest revision was not rolled back "
+            "(spec.updateStrategy.onDeadline: Rollback)"
+        )
+    verb.notes.append(f"Revision {note.revision}, rolled back at {note.at}, is rolled out again.")
+    verb.do(verb.edits.retried(verb.tapp, note.retry))
+
+
 def scale(
     verb: Verb,
     replicas: Annotated[
@@ -391,7 +407,7 @@ def values(session: Session, name: Name, output: Output = None) -> None:
 
 def add_to(app: typer.Typer) -> None:
     """Adds the verbs and the other commands of this module to the app."""
-    verbs = (kill, start, use, restart, pause, resume, hold, release, scale, rollback)
+    verbs = (kill, start, use, restart, pause, resume, retry, hold, release, scale, rollback)
     for verb in (*verbs, advance, promote, abort, adopt):
         register_verb(app, verb)
     for command in (history, values, wait):

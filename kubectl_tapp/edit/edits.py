@@ -19,7 +19,7 @@ from kubectl_tapp.base.shapes import template_shape_error
 from tapp.declared.model import TAppSpec
 from tapp.declared.placeholders import placeholders_in
 from tapp.declared.templates import running
-from tapp.words.vocabulary import DEFAULT_TEMPLATE, RESTARTED_AT, InstanceStatus
+from tapp.words.vocabulary import DEFAULT_TEMPLATE, RESTARTED_AT, RETRY, InstanceStatus
 
 CHANGE_CAUSE = "kubernetes.io/change-cause"  # The annotation that `kubectl rollout history` shows
 Operation = dict[str, Any]
@@ -200,6 +200,15 @@ def paused(tapp: Document) -> Document:
 
 def resumed(tapp: Document) -> Document:
     return drop(tapp, ("spec", "updateStrategy", "paused"))
+
+
+def retried(tapp: Document, rollback: str) -> Document:
+    """Returns the TApp with the annotation that ends a rollback, so that its revision is rolled
+    out once more.
+
+    `rollback` names the rollback, as `RolledBackNote.retry` does.
+    """
+    return put(tapp, ("metadata", "annotations", RETRY), rollback)
 
 
 def with_partition(tapp: Document, value: int | str) -> Document:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from operator import itemgetter
 
+from kubectl_tapp.base.hints import tapp_command
 from kubectl_tapp.base.observed import Document, Observed
 from kubectl_tapp.decide.budget import Limit, limits
 from kubectl_tapp.edit.revisions import written_by_service
@@ -98,6 +99,7 @@ class Outcomes:
             stuck=tuple(stuck_sentences(log)),
             paused=tuple(paused_sentences(log)),
             refusals=self._refusals(),
+            remarks=(*base.remarks, *self._rollback()),
             notes=tuple(notes),
             states={
                 id: tuple((self._seconds_from_now(at), state) for at, state in spans)
@@ -114,6 +116,21 @@ class Outcomes:
         return Rest(tuple(found.ids), self._seconds_from_now(found.at), round(found.seconds, 2))
 
     # Instances.
+
+    def _rollback(self) -> list[str]:
+        """Returns a list with the sentence that the newest revision is rolled back after the edit.
+
+        The list is empty if that revision is not rolled back.
+        """
+        rollback = None if self.log.last is None else self.log.last.rollback
+        if rollback is None or rollback.active is None:
+            return []
+        note, retry = rollback.active, tapp_command(self.edited, "retry")
+        return [
+            f"revision {note.revision} was rolled back at {note.at}, so instances of the rolling "
+            f"template run revision {rollback.to}. {retry} rolls revision {note.revision} out once "
+            "more"
+        ]
 
     def _instance(self, id: int, claims: dict[str, str]) -> InstanceForecast:
         first, last, acts = self._first.get(id), self._last.get(id), self._acts.get(id, [])

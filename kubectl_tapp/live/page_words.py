@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 BUTTONS: Final = (
-    "image", "rollback", "pause", "resume", "partition", "advance", "promote", "abort", "budget",
-    "restart", "kill", "start", "template", "hold", "release", "adopt", "replicas",
+    "image", "rollback", "retry", "pause", "resume", "partition", "advance", "promote", "abort",
+    "budget", "restart", "kill", "start", "template", "hold", "release", "adopt",
+    "replicas",
 )  # fmt: skip
 """The names of the changes that the page offers, in the order of their buttons."""
 

@@ -20,7 +20,8 @@ from tapp.words.remedies import Advice, Remedy
 
 _BUTTONS = {
     Remedy.ROLLBACK: "Roll back", Remedy.IMAGE: "Set another image", Remedy.BUDGET: "Raise budget",
-    Remedy.RESUME: "Resume updates", Remedy.ADVANCE: "Advance rollout",
+    Remedy.RETRY: "Retry rollout", Remedy.RESUME: "Resume updates",
+    Remedy.ADVANCE: "Advance rollout",
     Remedy.RELEASE: "Release holds", Remedy.RESTART: "Restart instances",
     Remedy.ADOPT: "Adopt pods and claims",
 }  # fmt: skip
@@ -67,6 +68,7 @@ def instance_steps(view: Inspection, id: int, entries: Sequence[HistoryEntry]) -
         Remedy.ROLLBACK: {"to": str(earlier[-1].number)} if earlier else {},
         Remedy.IMAGE: {"template": template},
         Remedy.BUDGET: _values(view, Remedy.BUDGET),
+        Remedy.RETRY: {},
         Remedy.RESUME: {},
         Remedy.ADVANCE: {},
         Remedy.ADOPT: {"ids": str(id)},

@@ -47,7 +47,9 @@ def advice_about(view: Inspection, id: int) -> list[Advice]:
         found += [*_trouble(view, [id]), *_decisions(view, [id])]
     elif stands.waits:
         found.append(advice_on(case.decision.reason))
-    if case.instance.kept:
+    if case.instance.is_rolled_back:
+        found.append(advice_for(Type.STALLED, Reason.ROLLED_BACK))
+    elif case.instance.kept:
         found.append(advice_for(Type.READY, Reason.REACHED))
     return [each for each in dict.fromkeys(found) if each.is_needed]
 

@@ -43,6 +43,7 @@ def without_effect(view: Inspection, history: Iterable[HistoryEntry]) -> Mapping
         "advance": "" if strategy.partition else "no partition keeps instances back",
         "pause": "updates are paused already" if strategy.paused else "",
         "resume": "" if strategy.paused else "updates are not paused",
+        "retry": "" if view.plan.rollback.active else "no revision was rolled back at its deadline",
         "restart": "" if running else "all instances are stopped",
         "hold": "" if view.observed.pods else "there are no pods",
         "release": "" if held_instances(view) else "no pod is on hold",

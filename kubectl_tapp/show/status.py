@@ -100,12 +100,17 @@ def headline(view: Inspection) -> str:
         f"{available} {are(available)} available",
     ]
     instances = [case.instance for case in view.cases.values()]
-    kept = [instance.id for instance in instances if instance.kept]
+    kept = [each.id for each in instances if each.kept and not each.is_rolled_back]
+    back = [each.id for each in instances if each.is_rolled_back and each.updated]
     if outdated:
         parts.append(f"{instances_phrase(outdated)} {_run(len(outdated))} an old revision")
     if kept:
         parts.append(f"the partition keeps {instances_phrase(kept)} at an old revision")
-    elif not outdated and all(each.updated for each in instances if each.should_run):
+    if back:
+        parts.append(f"a rollback keeps {instances_phrase(back)} at an old revision")
+    if not (kept or back or outdated) and all(
+        each.updated for each in instances if each.should_run
+    ):
         parts.append("all are up to date")
     parts += [clause] if (clause := unobserved(view.observed.tapp)) else []
     if view.observed.tapp["metadata"].get("deletionTimestamp"):

@@ -49,7 +49,7 @@ OFFERED: Mapping[str, Callable[..., None]] = {
     "template": verbs.use, "partition": partition, "advance": verbs.advance, "pause": verbs.pause,
     "resume": verbs.resume, "restart": restart.restart, "hold": hold.hold,
     "release": hold.release, "adopt": verbs.adopt, "promote": verbs.promote, "abort": verbs.abort,
-    "rollback": verbs.rollback, "budget": budget,
+    "rollback": verbs.rollback, "retry": verbs.retry, "budget": budget,
 }  # fmt: skip
 """Name of each change that the page offers, with the function of the verb."""
 

@@ -59,8 +59,10 @@ def conditions_of(plan: Plan) -> Conditions:
         ready=_ready(progressing, degraded, kept),
         degraded=degraded,
         refused=refused,
-        # If the deadline is exceeded, `refused` contains Stalled already.
-        for_tools=[] if rollout.exceeded else for_kstatus(progressing, degraded, rollout.patience),
+        # After the deadline, `refused` contains Stalled already.
+        for_tools=[]
+        if any(finding.type is Type.STALLED for finding in refused)
+        else for_kstatus(progressing, degraded, rollout.patience),
     )
 
 
@@ -107,7 +109,7 @@ def _progress(plan: Plan, refused: list[Finding], kept: str) -> Finding:
             partition keeps no instance.
     """
     found = _under_way(plan, refused)
-    if not kept or found.reason == Reason.PROGRESS_DEADLINE_EXCEEDED:
+    if not kept or found.reason in (Reason.PROGRESS_DEADLINE_EXCEEDED, Reason.ROLLED_BACK):
         return found
     if found.reason == Reason.COMPLETE:
         total = [instance for instance in plan.instances if instance.should_run]
@@ -121,8 +123,8 @@ def _under_way(plan: Plan, refused: list[Finding]) -> Finding:
     """Returns the condition Progressing without the sentence about kept instances.
 
     Its message names the actions that are under way, or says why there are none. `refused` are the
-    refusals of the sync. If one of them is Stalled, the rollout has exceeded its deadline, and
-    Progressing is False with the same reason and message.
+    refusals of the sync. If one of them is Stalled, the rollout has exceeded its deadline or was
+    rolled back, and Progressing is False with the same reason and message.
     """
     for finding in refused:
         if finding.type is Type.STALLED:

@@ -367,7 +367,7 @@ def _refused(conditions: Conditions, before: Before) -> Iterator[_News]:
             old is not None and (old.status, old.message) == ("True", finding.text)
         ):
             continue
-        exceeded = finding.reason == Reason.PROGRESS_DEADLINE_EXCEEDED
+        exceeded = finding.reason in (Reason.PROGRESS_DEADLINE_EXCEEDED, Reason.ROLLED_BACK)
         if finding.type is Type.STALLED and (
             not exceeded or (old is not None and old.reason == finding.reason)
         ):

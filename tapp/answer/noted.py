@@ -6,12 +6,22 @@ may handle the next sync. `tapp/words/notes.py` defines the form of each note.
 
 from typing import Any
 
+from tapp.answer.kstatus import waits_of
 from tapp.decide.cases import Case, ids_of
+from tapp.decide.instances import Instance
 from tapp.decide.rollout import BUDGET_REASONS
 from tapp.decide.serving import ServingState
 from tapp.decide.verdicts import Action
 from tapp.plan import Plan
-from tapp.words.notes import ReadyNote, UpdateNote, encode_groups, encode_names, encoded
+from tapp.words.notes import (
+    ReadyNote,
+    RolledBackNote,
+    UpdateNote,
+    encode_groups,
+    encode_names,
+    encode_rolled_back,
+    encoded,
+)
 from tapp.words.ranges import ranges
 from tapp.words.reasons import Reason
 from tapp.words.times import UNKNOWN, noted_since, written
@@ -39,14 +49,26 @@ def notes_of(plan: Plan) -> dict[str, Any]:
         "unguarded": next(iter(findings.missing.disruption_budget), ""),
         "kept": encode_groups(plan.partition.kept),
         "progressed": encoded(findings.rollout.progressed),
+        "rolledBack": encode_rolled_back(_rolled_back(plan)),
     }
     return {key: value for key, value in notes.items() if value}
+
+
+def _rolled_back(plan: Plan) -> list[RolledBackNote]:
+    """Returns the notes about rollbacks, with that of the rollback that this sync decides."""
+    rollback = plan.rollback
+    # The rollout has just completed.
+    if rollback.active is None and plan.partition.current == rollback.update:
+        return []
+    begun = [RolledBackNote(rollback.update, written(plan.now), waits_of(plan))]
+    return [*rollback.notes.values(), *(begun if rollback.begins else [])]
 
 
 def _outdated(plan: Plan) -> str:
     """Returns the instances that should be updated: their pod runs an older revision.
 
-    Instances that a partition keeps at an older revision are not included. The result has ranges of
+    Instances that a partition keeps at an older revision are not included, nor are those that a
+    rollback has brought back. The result has ranges of
     instance numbers, such as `0-3,7`.
     """
     return ranges(
@@ -54,8 +76,16 @@ def _outdated(plan: Plan) -> str:
         for case in plan.notable
         if case.instance.should_run
         and case.instance.pod is not None
-        and not (case.instance.updated or case.instance.kept)
+        and not (case.instance.updated or _stays(case.instance))
     )
+
+
+def _stays(instance: Instance) -> bool:
+    """Returns True if an instance is kept at the older revision that its pod runs.
+
+    During a rollback, an instance that still has to return to the older revision does not stay.
+    """
+    return instance.kept != "" and not instance.is_rolled_back
 
 
 def _replacing(plan: Plan) -> dict[str, str]:

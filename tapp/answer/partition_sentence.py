@@ -13,7 +13,9 @@ def kept_back(plan: Plan) -> str:
     Returns an empty string if the partition keeps no instance.
     """
     instances = (case.instance for case in plan.notable)
-    at = grouped((item.kept, item.id) for item in instances if item.kept)
+    at = grouped(
+        (item.kept, item.id) for item in instances if item.kept and not item.is_rolled_back
+    )
     if not at:
         return ""
     size, meta = plan.world.tapp.spec.update_strategy.partition, plan.world.tapp.metadata

@@ -176,27 +176,33 @@ def _invalid_budget(plan: Plan) -> Finding | None:
 
 
 def _revisions_not_found(plan: Plan) -> Finding | None:
-    """Returns the condition about instances that a partition keeps at an unrecorded revision, or
-    None.
+    """Returns the condition about instances that are kept at an unrecorded revision, or None.
 
-    The history has no ControllerRevision of that revision, so these instances get no pod.
+    A partition keeps them, or a rollback. The history has no ControllerRevision of that revision,
+    so these instances get no pod.
     """
-    missing = plan.partition.missing
-    if not missing:
-        return None
-    parts = [
-        f"{instance_list(ids)} at {revision_phrase(revision)}"
-        for revision, ids in sorted(missing.items())
-    ]
-    message = (
-        f"spec.updateStrategy.partition keeps {joined(parts, ' revisions')}, which is not in the "
-        "history, so no pod can be created. Lower the partition to create pods from the newest "
-        "template"
-    )
+    missing, rollback = plan.partition.missing, plan.rollback
     recorded = plan.world.declared.revisions and plan.world.tapp.spec.revision_history_limit
-    if recorded and missing.keys() != {UNKNOWN}:
-        message += ", or restore the ControllerRevision"
-    return refused(Type.REVISIONS_NOT_FOUND, Reason.NOT_RECORDED, message)
+    texts = []
+    if missing:
+        parts = [
+            f"{instance_list(ids)} at {revision_phrase(revision)}"
+            for revision, ids in sorted(missing.items())
+        ]
+        text = (
+            f"spec.updateStrategy.partition keeps {joined(parts, ' revisions')}, which is not in "
+            "the history, so no pod can be created. Lower the partition to create pods from the "
+            "newest template"
+        )
+        restore = recorded and missing.keys() != {UNKNOWN}
+        texts.append(text + (", or restore the ControllerRevision" if restore else ""))
+    if rollback.missing:
+        texts.append(
+            f"revision {rollback.update} was rolled back, and the history has no revision "
+            f"{rollback.to} that {instance_list(rollback.missing)} could run, so no pod can be "
+            "created. Change the template, or restore the ControllerRevision"
+        )
+    return refused(Type.REVISIONS_NOT_FOUND, Reason.NOT_RECORDED, ". ".join(texts))
 
 
 def _creation_blocked(plan: Plan) -> Finding | None:
@@ -445,7 +451,12 @@ def _invalid_lost_node_seconds(plan: Plan) -> Finding | None:
 
 
 def _stalled(plan: Plan) -> Finding | None:
-    """Returns the condition Stalled of a rollout that has exceeded its deadline, or None."""
+    """Returns the condition Stalled of a rollout that has exceeded its deadline, or None.
+
+    The condition stays while the revision of the rollout is rolled back.
+    """
+    if plan.rollback.active is not None:
+        return refused(Type.STALLED, Reason.ROLLED_BACK, stalled(plan))
     return refused(Type.STALLED, Reason.PROGRESS_DEADLINE_EXCEEDED, stalled(plan))
 
 

@@ -2,8 +2,8 @@
 
 Each rule computes one part of some instances. This module calls the rules and puts the parts
 together; afterwards no instance changes. The template comes first, because all other parts depend
-on it. An instance has the template of the spec or, if the partition keeps the instance at an older
-revision, the template of that revision.
+on it. An instance has the template of the spec. If a partition or a rollback keeps the instance at
+an older revision, it has the template of that revision.
 """
 
 from collections.abc import Iterable
@@ -21,6 +21,7 @@ from tapp.decide.instances import (
 from tapp.decide.partition import Partition, partition_of
 from tapp.decide.pod_problems import CreationProblems, find_problems
 from tapp.decide.resizes import resize_states
+from tapp.decide.rollback import Rollback, rollback_of
 from tapp.kube.restarts import COMPLETED
 from tapp.pod.pace import Pace, pace
 from tapp.storage.records import Records
@@ -35,6 +36,7 @@ class Assembly(NamedTuple):
     instances: list[Instance]
     records: Records  # the ControllerRevisions in the history
     partition: Partition  # which instances are kept at which older revision
+    rollback: Rollback  # whether the newest revision is rolled back
     problems: CreationProblems  # why no pod can be created for some instances
     app_status: AppStatus  # `status.appStatus`
     waits: list[float]  # seconds until an observation about an instance changes
@@ -48,6 +50,8 @@ def assemble(world: World, options: Options, now: float) -> Assembly:
     instances, records = observe_instances(world, now), Records(world)
     # The partition replaces the template of an instance, so all later rules see the kept template.
     partition, instances = partition_of(world, records, instances)
+    # Afterwards, because instances that the partition keeps do not take part in a rollback.
+    rollback, instances = rollback_of(world, records, partition, instances)
     problems = find_problems(world, records, instances, options, now)
     app = app_status(instances)
     comparisons = compare(world, records, instances, options)
@@ -73,7 +77,7 @@ def assemble(world: World, options: Options, now: float) -> Assembly:
             else item
             for item in instances
         ]
-    return Assembly(instances, records, partition, problems, app, waits)
+    return Assembly(instances, records, partition, rollback, problems, app, waits)
 
 
 def _removals(

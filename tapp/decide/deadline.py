@@ -22,7 +22,7 @@ from tapp.declared.model import TApp, TAppSpec
 from tapp.pod.trouble import TROUBLE_AFTER
 from tapp.words.notes import ReachedNote, decoded
 from tapp.words.reasons import Standing
-from tapp.words.times import noted_since
+from tapp.words.times import UNKNOWN, noted_since, seconds
 
 
 @dataclass(frozen=True)
@@ -44,12 +44,15 @@ class Rollout:
 NO_ROLLOUT = Rollout()
 
 
-def follow_rollout(
+def follow_rollout(  # noqa: PLR0913 - all but the first come from other rules of this sync
     tapp: TApp,
     cases: Sequence[Case],
     standings: Mapping[int, InstanceStanding],
     available: Set[int],
     now: float,
+    *,
+    turned_at: float = UNKNOWN,
+    is_incomplete: bool = False,
 ) -> Rollout:
     """Returns the rollout that is under way, or `NO_ROLLOUT`.
 
@@ -62,12 +65,16 @@ def follow_rollout(
         standings: instance number -> how the instance stands (`standings_of`).
         available: the numbers of the available instances.
         now: the time of this sync, in seconds since the epoch.
+        turned_at: when a rollback or the retry after it began, in seconds since the epoch. Progress
+            that was noted before belongs to another rollout of the same generation.
+        is_incomplete: True if the status shows in another way that a rollout is on. The cache of
+            Metacontroller may lack the progress that the last sync has noted.
     """
     limit = tapp.spec.progress_deadline_seconds
     if not limit:
         return NO_ROLLOUT
     noted, generation = decoded(ReachedNote, tapp.status.progressed), tapp.metadata.generation
-    waiting, is_on, begun, ready = list[Case](), bool(noted), 0, 0
+    waiting, is_on, begun, ready = list[Case](), bool(noted) or is_incomplete, 0, 0
     for case in cases:
         instance = case.instance
         if not instance.wanted:
@@ -85,7 +92,11 @@ def follow_rollout(
     if not waiting or not is_on:
         return NO_ROLLOUT
     # A change of the spec starts the deadline again, because it is another rollout.
-    mine = [one for one in noted if one.generation == generation]
+    mine = [
+        one
+        for one, since in noted.items()
+        if one.generation == generation and seconds(since) >= turned_at
+    ]
     best = max(mine, default=ReachedNote(generation, -1, -1))
     further = begun > best.begun or ready > best.available
     since, at = noted_since("" if further else noted.get(best, ""), now)

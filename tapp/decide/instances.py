@@ -35,17 +35,30 @@ RECHECK = 1.0  # Seconds until the next sync if no event of the cluster will sta
 class FromHistory(msgspec.Struct, frozen=True, gc=False):
     """The parts of an instance that come from a ControllerRevision instead of the current spec.
 
-    A partition keeps the instance at an older revision (`kept_instances.py`).
+    A partition keeps the instance at an older revision (`kept_instances.py`), or the newest
+    revision was rolled back (`rollback.py`).
     """
 
-    # The revision at which the partition keeps the instance; "" for an instance at the newest
-    # revision, whose record differs from the spec in claims or Service
+    # The revision at which the instance is kept; "" for an instance at the newest revision, whose
+    # record differs from the spec in claims or Service
     revision: str = ""
     # The recorded spec, for claims and Service; None if the record has only the template
     templates: Templates | None = None
     # Text for users about claims and a Service that only the recorded spec has, or ""
     additions: str = ""
     unknown: str = ""  # sentence for users about facts that the history lacks, or ""
+    # The newest revision if the instance is kept because that revision was rolled back; "" if a
+    # partition keeps the instance
+    rolled_back: str = ""
+
+    @property
+    def why(self) -> str:
+        """Returns the clause that says why the instance is kept at the revision."""
+        if self.rolled_back:
+            return (
+                f"revision {self.rolled_back} was rolled back, so it runs revision {self.revision}"
+            )
+        return f"spec.updateStrategy.partition keeps it at revision {self.revision}"
 
 
 class Comparison(msgspec.Struct, frozen=True, gc=False):
@@ -126,19 +139,24 @@ class Instance(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def kept(self) -> str:
-        """Returns the older revision at which the partition keeps the instance.
+        """Returns the older revision at which a partition or a rollback keeps the instance.
 
-        Returns an empty string if the partition does not keep the instance, or if the revision is
-        the newest.
+        Returns an empty string if neither of them keeps the instance, or if the revision is the
+        newest.
         """
         return "" if self.history is None else self.history.revision
+
+    @property
+    def is_rolled_back(self) -> bool:
+        """Returns True if the instance has an older revision because the newest was rolled back."""
+        return self.history is not None and self.history.rolled_back != ""
 
     @property
     def source(self) -> PodSource:
         """Returns the number, template and spec from which the instance's next pod is created.
 
-        The spec is None unless a partition keeps the instance at an older revision: then it is the
-        spec of that revision.
+        The spec is None unless a partition or a rollback keeps the instance at an older revision:
+        then it is the spec of that revision.
         """
         recorded = None if self.history is None else self.history.templates
         return PodSource(self.id, self.template, recorded)

@@ -7,6 +7,8 @@ afterwards over all instances whether an update may run in this sync (`stages.py
 from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
+import msgspec
+
 from tapp.decide.changes import Adopt, Create, Resize, Update
 from tapp.decide.instances import NOT_COMPARED, Instance
 from tapp.decide.verdicts import UP_TO_DATE, Action, Verdict, wait
@@ -44,8 +46,19 @@ _NOTHING = Attempt()
 _IN_MORE = "more than images and metadata"
 
 
+def verdict_on(instance: Instance) -> Verdict:
+    """Returns the verdict on an instance.
+
+    The message of an update that returns the instance to an older revision says so.
+    """
+    verdict, history = judge(instance), instance.history
+    if history is not None and history.rolled_back and verdict.is_update:
+        return msgspec.structs.replace(verdict, message=f"{history.why}: {verdict.message}")
+    return verdict
+
+
 def judge(instance: Instance) -> Verdict:
-    """Returns the verdict on an instance: the one of the first rule that applies.
+    """Returns the verdict of the first rule that applies to an instance.
 
     The rules have the same numbers as in docs/design.md, "Verdicts".
     """
@@ -224,8 +237,7 @@ def _with_resources(instance: Instance, pod: Pod, template: Template) -> Verdict
     if history is None or not history.revision:
         return UP_TO_DATE
     more = history.additions and f", {history.additions}"
-    message = f"spec.updateStrategy.partition keeps it at revision {history.revision}{more}"
-    return wait(Reason.KEPT, message)
+    return wait(Reason.KEPT, f"{history.why}{more}")
 
 
 def _resizing(state: Resizing) -> Verdict:
@@ -293,10 +305,9 @@ def _of_another(instance: Instance, pod: Pod, template: Template) -> Attempt:
             "service only adds its own labels to the pod"
         )
         return Attempt(Verdict(Action.ADOPT, Reason.ADOPTED, message, Adopt(pod, template)))
-    if instance.kept:
+    if instance.history is not None and instance.kept:
         message = (
-            "another controller created its pod, and spec.updateStrategy.partition keeps the pod "
-            "as it is"
+            f"another controller created its pod, which stays as it is: {instance.history.why}"
         )
         return Attempt(wait(Reason.KEPT, message))
     return _NOTHING if differs_in_images_only(wanted, observed) else Attempt(obstacle=_IN_MORE)

@@ -1,8 +1,9 @@
 """Kept instances: template, claims and Service of an older revision, from the history.
 
-Entry point: `KeptInstances.keep`. A record of the history has a template. Unless it was too large,
-it also has the claim templates and `spec.serviceName` of its time. The next pod of a kept instance
-is created from all of these, so that it is like the pod before (docs/partition.md):
+Entry point: `KeptInstances.keep`, for instances that a partition or a rollback keeps. A record of
+the history has a template. Unless it was too large, it also has the claim templates and
+`spec.serviceName` of its time. The next pod of a kept instance is created from all of these, so
+that it is like the pod before (docs/partition.md):
 
     template, claims    from the record
     Service             from the record; if that lacks it, from the pods of that revision;
@@ -38,12 +39,16 @@ class _Revision(NamedTuple):
 
 
 class KeptInstances:
-    """Gives the instances that a partition keeps their template, claims and Service.
+    """Gives instances that are kept at an older revision its template, claims and Service.
+
+    A partition keeps them (`partition.py`), or the newest revision was rolled back (`rollback.py`).
 
     Each revision is looked up in the history only once.
     """
 
-    def __init__(self, world: World, records: Records, newest: str) -> None:
+    def __init__(
+        self, world: World, records: Records, newest: str, *, rolled_back: bool = False
+    ) -> None:
         """Stores the arguments; no revision is looked up yet.
 
         Args:
@@ -51,8 +56,10 @@ class KeptInstances:
             records: the revisions in the history.
             newest: the newest revision of the rolling template (`spec.updateStrategy.template`);
                 empty if there is no such template.
+            rolled_back: True if the instances are kept because `newest` was rolled back.
         """
         self._world, self._records, self._newest = world, records, newest
+        self._rolled_back = newest if rolled_back else ""
         self._now = parts_of(world.tapp.spec)
         self._revisions = dict[str, _Revision]()
         self._services: dict[str, set[str]] | None = None
@@ -66,8 +73,8 @@ class KeptInstances:
 
         Args:
             instance: the instance, as the current spec has it.
-            revision: the name of the revision at which the partition keeps the instance. It may be
-                the newest one.
+            revision: the name of the revision at which the instance is kept. It may be the newest
+                one.
         """
         pod = instance.pod
         if revision == self._newest:
@@ -75,21 +82,22 @@ class KeptInstances:
         # An unreadable pod is left alone. A pod of another controller is adopted if it fits the
         # newest template as it is.
         if pod is not None and (pod.unreadable or pod.foreign):
-            return msgspec.structs.replace(instance, history=FromHistory(revision))
+            history = FromHistory(revision, rolled_back=self._rolled_back)
+            return msgspec.structs.replace(instance, history=history)
         template = self._records.template(revision, instance.id, instance.template_name)
         if template is not None:
             return self._at(instance, revision, template)
         # Without the record, a pod that runs stays as it is, which is all that the partition wants.
         # Any other instance cannot get a pod.
         stays = pod is not None and not pod.completed
+        history = FromHistory(revision, rolled_back=self._rolled_back)
         decided = no_template(
             Reason.KEPT if stays else Reason.REVISION_NOT_FOUND,
-            f"spec.updateStrategy.partition keeps it at revision {revision}, which is not in the "
-            "history",
+            f"{history.why}, which is not in the history",
             has_pod=pod is not None,
         )
         return msgspec.structs.replace(
-            instance, template=None, decided=decided, updated=False, history=FromHistory(revision)
+            instance, template=None, decided=decided, updated=False, history=history
         )
 
     def _keep_at_newest(self, instance: Instance) -> Instance:
@@ -140,7 +148,11 @@ class KeptInstances:
             updated=instance.updated if is_newest else is_updated(instance.pod, template),
             service_name=service,
             history=FromHistory(
-                "" if is_newest else revision, found.templates, found.additions, unknown
+                "" if is_newest else revision,
+                found.templates,
+                found.additions,
+                unknown,
+                self._rolled_back,
             ),
         )
 

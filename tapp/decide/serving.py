@@ -67,10 +67,17 @@ class Serving:
         return Serving(states, self.unsettled)
 
 
-def serving_of(world: World, instances: list[Instance], now: float) -> Serving:
+def serving_of(
+    world: World, instances: list[Instance], now: float, *, is_turned: bool = False
+) -> Serving:
     """Returns the state of each instance that serves or may serve, and when others may do so.
 
-    `now` is the time of this sync, in seconds since the epoch.
+    Args:
+        world: the TApp with its children.
+        instances: all instances of the TApp.
+        now: the time of this sync, in seconds since the epoch.
+        is_turned: True if this sync begins or ends a rollback. Like a change of the spec, it
+            chooses other instances than the last sync, whose updates the request may not show yet.
     """
     tapp = world.tapp
     seconds, resizes = tapp.spec.min_ready_seconds, tapp.spec.resizes
@@ -105,7 +112,7 @@ def serving_of(world: World, instances: list[Instance], now: float) -> Serving:
             states[instance.id] = ServingState.RESIZING
         else:
             states[instance.id] = ServingState.AVAILABLE
-    return Serving(states, _unsettled(tapp), waits)
+    return Serving(states, is_turned or _unsettled(tapp), waits)
 
 
 def _missing_seconds(

@@ -126,7 +126,8 @@ class TAppSpec(Value):
     """Seconds without progress after which a rollout counts as failed: the condition Progressing
     turns False with the reason ProgressDeadlineExceeded, until the rollout makes progress again.
     The time that minReadySeconds, gracePeriodSeconds and the termination grace period of stopping
-    pods take is added. Nothing is rolled back. With 0 there is no deadline. Unset: 600."""
+    pods take is added. updateStrategy.onDeadline says what happens then. With 0 there is no
+    deadline. Unset: 600."""
     deletion_hold_timeout_seconds: Whole | None = None
     """For how many seconds the annotation apps.tkestack.io/hold of a pod prevents a final deletion
     of the pod. A deletion is final if the instance is killed or scaled down, or if the TApp is
@@ -237,7 +238,7 @@ class Parent(Value):
 class TApp(Parent):
     """A TApp with spec and status."""
 
-    spec: TAppSpec = Field(json_schema_extra=rules.TEMPLATES)
+    spec: TAppSpec = Field(json_schema_extra=rules.SPEC)
     """The instances that should run, each with its own template and status."""
     status: Annotated[ObservedStatus, BeforeValidator(map_of)] = Field(
         default=ObservedStatus(), json_schema_extra={"default": {"observedGeneration": NEVER}}

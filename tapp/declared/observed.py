@@ -210,6 +210,10 @@ class ObservedStatus(Value):
     progressed: Noted = Field(default_factory=dict)
     """Generation/updates begun/instances available -> since when the current rollout has been at
     this point."""
+    rolled_back: Texts = Field(default_factory=dict)
+    """Revision that updateStrategy.onDeadline has rolled back -> when and why, as `TIME: REASON`.
+    Listed until a rollout completes, or until the annotation apps.tkestack.io/retry of the TApp
+    names REVISION/TIME."""
     kept: Texts = Field(default_factory=dict)
     """Revision -> the instances, as ranges, that updateStrategy.partition keeps at the revision.
     Instances that were scaled down stay listed, for the case that they come back."""

@@ -78,6 +78,11 @@ class UpdateStrategy(Value):
     """For how many seconds the annotation apps.tkestack.io/hold of a pod prevents an update of the
     pod. The time counts from when the update became due. With 0 updates are never prevented. Unset:
     no limit."""
+    on_deadline: Literal["Rollback", "Stop"] = "Stop"
+    """What happens if a rollout exceeds progressDeadlineSeconds. Stop: it waits until it can go on.
+    Rollback: the instances of the rolling template return to status.currentRevision, and the spec
+    stays as it is. The failed revision is rolled out again after kubectl tapp retry, or after the
+    rollout of another revision has completed. Unset: Stop."""
     paused: bool = False
     """Stop updates. Instances are still created, deleted, killed and started. Unset: false."""
 

@@ -270,7 +270,28 @@ DEFAULT_EXISTS: Final = _rule(
     at=".template",
 )
 
-TEMPLATES: Final = _keyword(TEMPLATES_RESOLVE, DEFAULT_RESOLVES, ROLLING_RESOLVES, DEFAULT_EXISTS)
+
+def _never_rolls_back(spec: str) -> str:
+    """Returns CEL that is true if a spec asks for rollbacks, and other fields prevent all of them.
+
+    `spec` is CEL for the spec.
+    """
+    return f"""(has({spec}.updateStrategy) && has({spec}.updateStrategy.onDeadline)
+                && {spec}.updateStrategy.onDeadline == 'Rollback'
+                && ((has({spec}.progressDeadlineSeconds) && {spec}.progressDeadlineSeconds == 0)
+                    || (has({spec}.revisionHistoryLimit) && {spec}.revisionHistoryLimit == 0)))"""
+
+
+ROLLBACK_POSSIBLE: Final = _rule(
+    f"!{_never_rolls_back('self')} || (oldSelf.hasValue() && {_never_rolls_back(OLD)})",
+    "Rollback needs a deadline and a history: set progressDeadlineSeconds and revisionHistoryLimit "
+    "above 0, or leave them out",
+    at=".updateStrategy.onDeadline",
+)
+
+SPEC: Final = _keyword(
+    TEMPLATES_RESOLVE, DEFAULT_RESOLVES, ROLLING_RESOLVES, DEFAULT_EXISTS, ROLLBACK_POSSIBLE
+)
 
 
 def _fits_label(root: str, unset: str) -> str:

@@ -84,6 +84,14 @@ _OF_PROGRESS: Final = (
         "`spec.progressDeadlineSeconds` (0: no deadline).",
     ),
     Advice(
+        Reason.ROLLED_BACK, (Type.PROGRESSING, Type.STALLED),
+        "a rollout made no progress for "
+        "[`spec.progressDeadlineSeconds`](progress.md#the-deadline), and its revision "
+        "[was rolled back](automatic-rollback.md); the message says when and why",
+        f"Repair the template. {_IMAGE} If the cause lay elsewhere, roll the revision out once "
+        "more: {retry}.",
+    ),
+    Advice(
         Reason.STUCK, (Type.PROGRESSING,), "nothing can be done",
         "See the condition `Degraded`, which says why.",
     ),
@@ -415,7 +423,7 @@ ADVICE: Final = (*_OF_PROGRESS, *_REFUSED, *_OF_DECISIONS)
 ROLLOUT: Final = (
     Reason.PAUSED, Reason.REACHED, Reason.HELD, Reason.WAITING_FOR_BUDGET,
     Reason.WAITING_FOR_DOMAIN, Reason.WAITING_FOR_ORDER, Reason.BROKEN,
-    Reason.PROGRESS_DEADLINE_EXCEEDED,
+    Reason.PROGRESS_DEADLINE_EXCEEDED, Reason.ROLLED_BACK,
 )  # fmt: skip
 """The usual reasons why a rollout does not continue."""
 

@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 from tapp.words.ranges import MOST, numbers, ranges
-from tapp.words.times import UNKNOWN, seconds
+from tapp.words.times import UNKNOWN, is_written, seconds
 from tapp.words.vocabulary import MAX_REPLICAS
 
 # Name of a recorded template with its values (`content_name` in `storage/records.py`).
@@ -24,6 +24,8 @@ _UPDATE = re.compile(rf"{_NUMBER}/{_NUMBER}", re.ASCII)
 _READY = re.compile(rf"{_NUMBER}/(True|False)", re.ASCII)
 _RESIZE = re.compile(rf"{_NUMBER}/([^/]*)(/refused)?", re.ASCII)
 _REACHED = re.compile(r"(\d{1,19})/(\d{1,6})/(\d{1,6})", re.ASCII)
+# Most rollbacks in `status.rolledBack`, and most characters of an entry.
+_MOST_ROLLED_BACK, _LONGEST_ROLLED_BACK = 10, 1_000
 _ASKED, _REFUSED, _ON, _STUCK = "asked for: ", "refused: ", " on ", "stuck: "
 
 
@@ -160,6 +162,25 @@ class ReachedNote(NamedTuple):
         return cls(int(found[1]), int(found[2]), int(found[3])) if found else None
 
 
+class RolledBackNote(NamedTuple):
+    """A rollback at the deadline of a rollout, as an entry `REVISION: TIME: WHY` of
+    `status.rolledBack`.
+    """
+
+    revision: str  # The revision that was rolled back.
+    at: str  # When it was rolled back, RFC 3339.
+    why: str  # The instances that the rollout waited for, and why.
+
+    @property
+    def retry(self) -> str:
+        """The value of the annotation RETRY that ends this rollback, such as
+        `v1-0a1b/2026-01-05T11:00:00Z`.
+
+        It has the time, so that the same value does not end a later rollback of the revision.
+        """
+        return f"{self.revision}/{self.at}"
+
+
 class PullerNote(NamedTuple):
     """A puller that updates wait for, as a key of `status.pulling`: `POD`, or `asked for: POD`.
 
@@ -271,6 +292,25 @@ def encode_groups(groups: Mapping[str, Iterable[int]]) -> dict[str, str]:
     is the revision at which a partition keeps the instances.
     """
     return {what: ranges(ids) for what, ids in groups.items()}
+
+
+def encode_rolled_back(notes: Iterable[RolledBackNote]) -> dict[str, str]:
+    """Returns `status.rolledBack`: revision -> `TIME: WHY`.
+
+    Of many rollbacks, only the newest are contained. `why` is cut if it is long.
+    """
+    newest = sorted(notes, key=lambda note: note.at)[-_MOST_ROLLED_BACK:]
+    return {note.revision: f"{note.at}: {note.why}"[:_LONGEST_ROLLED_BACK] for note in newest}
+
+
+def decode_rolled_back(noted: Mapping[str, str]) -> dict[str, RolledBackNote]:
+    """Returns revision -> the note about its rollback.
+
+    `noted` is `status.rolledBack`. Entries without a revision or a time are left out.
+    """
+    pairs = ((revision, *text.partition(": ")[::2]) for revision, text in noted.items())
+    found = (RolledBackNote(*each) for each in pairs if REVISION.fullmatch(each[0]))
+    return {note.revision: note for note in found if is_written(note.at)}
 
 
 def decode_since(noted: Mapping[str, str], now: float) -> dict[int, str]:

@@ -50,7 +50,7 @@ class Reason(StrEnum):
 
     # Reasons of decisions
     UP_TO_DATE = "UpToDate", _DONE, "its pod matches its template"
-    KEPT = "Kept", _DONE, "the partition keeps its revision"
+    KEPT = "Kept", _DONE, "the partition or a rollback keeps an older revision"
     IMAGES_EDITED = (
         "ImagesEdited",
         _DONE,
@@ -133,6 +133,7 @@ class Reason(StrEnum):
     DELETING = "Deleting", _PROGRESSING, "pods are being deleted"
     WAITING_FOR_INSTANCES = "WaitingForInstances", _PROGRESSING, "pods are not available yet"
     PROGRESS_DEADLINE_EXCEEDED = "ProgressDeadlineExceeded", _BLOCKED, "a rollout makes no progress"
+    ROLLED_BACK = "RolledBack", _BLOCKED, "a rollout made no progress, and was rolled back"
     STUCK = "Stuck", _BLOCKED, "no instance can continue; the condition Degraded says why"
     COMPLETE = "Complete", _DONE, "nothing is left to be done"
     # Reasons of Ready

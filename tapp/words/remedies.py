@@ -23,6 +23,7 @@ class Remedy(StrEnum):
     IMAGE = "image"  # sets other images
     BUDGET = "budget"  # sets `maxUnavailable`
     RESUME = "resume"  # resumes paused updates
+    RETRY = "retry"  # rolls out a revision once more that was rolled back at its deadline
     ADVANCE = "advance"  # lowers or removes the partition
     RELEASE = "release"  # removes holds of pods
     RESTART = "restart"  # replaces pods
@@ -36,6 +37,7 @@ COMMANDS: Final = {
     Remedy.IMAGE: ("tapp", "set", "image", "NAME", "CONTAINER=IMAGE"),
     Remedy.BUDGET: ("edit", "tapp", "NAME"),
     Remedy.RESUME: ("tapp", "resume", "NAME"),
+    Remedy.RETRY: ("tapp", "retry", "NAME"),
     Remedy.ADVANCE: ("tapp", "advance", "NAME"),
     Remedy.RELEASE: ("tapp", "release", "NAME", "ID"),
     Remedy.RESTART: ("tapp", "restart", "NAME", "ID"),

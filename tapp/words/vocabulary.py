@@ -130,6 +130,8 @@ CHANGE_CAUSE: Final = "kubernetes.io/change-cause"
 CANARIES: Final = "apps.tkestack.io/canaries"
 # Seconds of silence after which a node is lost for this TApp's instances.
 LOST_NODE_SECONDS: Final = "apps.tkestack.io/lost-node-seconds"
+# `REVISION/TIME` of a rollback in `status.rolledBack`: the revision is rolled out once more.
+RETRY: Final = "apps.tkestack.io/retry"
 
 # --- label on TApps -----------------------------------------------------------------------------
 

@@ -128,6 +128,7 @@ def test_status_has_exactly_the_documented_fields() -> None:
         "notExposed",
         "unguarded",
         "progressed",
+        "rolledBack",
         "held",
         "conditions",
     }

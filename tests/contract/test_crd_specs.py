@@ -185,7 +185,7 @@ def test_each_rule_is_at_the_field_that_it_checks() -> None:
     """
     assert [path for path, _ in RULES] == [
         *[""] * 2,
-        *[".spec"] * 4,
+        *[".spec"] * 5,
         ".spec.templatePool.*",
         ".spec.templates",
         ".spec.values",

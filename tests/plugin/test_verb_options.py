@@ -18,11 +18,10 @@ from tests.plugin.old_cluster import Old
 from tests.scenarios.life import Life
 
 Document = dict[str, Any]
+ENV = {"env": [{"name": "A", "value": "$(tapp.values.a)"}]}
 SPEC: Document = {
     "replicas": 4,
-    "template": template(
-        "nginx:1", container={"env": [{"name": "A", "value": "$(tapp.values.a)"}]}
-    ),
+    "template": template("nginx:1", container=ENV),
     "templatePool": {"v2": template("nginx:2")},
     "defaultValues": {"a": "x"},
     "updateStrategy": {"maxUnavailable": 2},
@@ -36,6 +35,7 @@ VERBS: dict[str, list[str]] = {
     "restart": ["restart", "web"],
     "pause": ["pause", "web"],
     "resume": ["resume", "web"],
+    "retry": ["retry", "web"],
     "scale": ["scale", "web", "--replicas", "6"],
     "rollback": ["rollback", "web"],
     "advance": ["advance", "web"],
@@ -65,6 +65,16 @@ def ready_for(verb: str) -> StandIn:
     for words in BEFORE.get(verb, ()):
         assert kubectl_tapp(standin, *words, "-y").code == 0
         standin.world.settle()
+    if verb == "retry":
+        world = standin.world
+        world.kubelet.levers.unready_images.add("nginx:8")
+        strategy = {"onDeadline": "Rollback", "maxUnavailable": 2}
+        world.patch("TApp", "web", {"spec": {
+            "template": template("nginx:8", container=ENV), "updateStrategy": strategy,
+            "progressDeadlineSeconds": 10,
+        }})  # fmt: skip
+        world.run(60)
+        world.kubelet.levers.unready_images.clear()
     standin.calls.clear()
     return standin
 
@@ -93,8 +103,8 @@ def test_dry_run_of_each_verb_writes_nothing(verb: str) -> None:
 
 
 SLOW = (
-    "start", "use", "set image", "set value", "restart", "resume", "scale", "rollback", "advance",
-    "promote", "abort",
+    "start", "use", "set image", "set value", "restart", "resume", "retry", "scale", "rollback",
+    "advance", "promote", "abort",
 )  # fmt: skip
 """Verbs that take some time."""
 

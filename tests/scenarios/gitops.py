@@ -58,6 +58,19 @@ def stalled() -> Life:
     return life
 
 
+def rolled_back() -> Life:
+    """Returns the life of a TApp whose rollout was rolled back at its deadline."""
+    life = running()
+    life.world.kubelet.levers.unready_images.add("web:unready")
+    life.patch(
+        template=template("web:unready"),
+        progressDeadlineSeconds=60,
+        updateStrategy={"onDeadline": "Rollback"},
+    )
+    life.world.run(180)
+    return life
+
+
 def paused() -> Life:
     """Returns the life of a TApp whose updates are paused before its rollout has begun."""
     return running().patch(template=template("web:2"), updateStrategy={"paused": True})
@@ -103,6 +116,7 @@ STATES: dict[str, Callable[[], Life]] = {
     "broken": broken,
     "repairing": repairing,
     "stalled": stalled,
+    "rolled-back": rolled_back,
     "refused": refused,
     "deleting": deleting,
 }

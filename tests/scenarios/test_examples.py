@@ -101,6 +101,34 @@ def serves(pod: Document) -> bool:
     return found.get("Ready") == "True" and "deletionTimestamp" not in pod["metadata"]
 
 
+def test_automatic_rollback() -> None:
+    """A rollout to a missing tag goes back, and a retry succeeds when the tag exists."""
+    life = Life().apply(*example("automatic-rollback"))
+    image, bad = "nginx:1.28", "nginx:no-such-tag"
+    before = {id: pod["metadata"]["uid"] for id, pod in life.pods.items()}
+    life.world.kubelet.levers.bad_images.add(bad)
+    (container,) = life.tapp["spec"]["template"]["spec"]["containers"]
+    template = life.tapp["spec"]["template"]
+    edited = {**template, "spec": {"containers": [{**container, "image": bad}]}}
+    life.patch(template=edited)
+    life.world.run(300)
+    assert {id: pod["metadata"]["uid"] for id, pod in life.pods.items()} == before
+    images = {pod["spec"]["containers"][0]["image"] for pod in life.pods.values()}
+    assert images == {image}
+    assert life.condition("Stalled").startswith("True RolledBack")
+    ((revision, note),) = life.status["rolledBack"].items()
+    assert life.status["updateRevision"] == revision
+    assert f"image {bad} cannot be pulled" in note
+    assert life.tapp["spec"]["template"] == edited
+    life.world.kubelet.levers.bad_images.clear()
+    retry = {"apps.tkestack.io/retry": f"{revision}/{note.partition(': ')[0]}"}
+    life.world.patch("TApp", "api", {"metadata": {"annotations": retry}})
+    life.world.settle()
+    assert life.complete
+    images = {pod["spec"]["containers"][0]["image"] for pod in life.pods.values()}
+    assert images == {bad}
+
+
 def test_same_template() -> None:
     life = Life().apply(*example("same-template"))
     assert life.writes() == each("create Pod", "same-0", "same-1", "same-2")

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Page
 
 HOLD = "apps.tkestack.io/hold"
+RETRY = "apps.tkestack.io/retry"
 CANARY = {"templatePool": {"canary": template("shop", "shop:2.0")}}
 
 
@@ -49,6 +50,12 @@ def _annotated(served: Served, id: int) -> str | None:
     return found
 
 
+def _is_retried(served: Served) -> bool:
+    tapp = served.standin.world.get("TApp", "shop")
+    return RETRY in tapp["metadata"].get("annotations", {})
+
+
+ROLLED_BACK = {"updateStrategy": {"onDeadline": "Rollback"}, "progressDeadlineSeconds": 30}
 CASES = {
     "image": Case(
         "Image", lambda it: _image(it.spec()) == "shop:1.1",
@@ -101,6 +108,7 @@ CASES = {
         {**CANARY, "templates": {"5": "canary"}},
     ),
     "rollback": Case("Rollback", lambda it: _image(it.spec()) == "shop:1.0", {"to": ""}),
+    "retry": Case("Retry", _is_retried, spec=ROLLED_BACK, plan="in place"),
 }  # fmt: skip
 
 
@@ -110,6 +118,10 @@ def _begun(name: str, case: Case) -> Any:
         standin.world.patch("Pod", "shop-4", {"metadata": {"annotations": {HOLD: "a game"}}})
     if name == "rollback":
         standin.world.patch("TApp", "shop", {"spec": {"template": template("shop", "shop:0.9")}})
+    if name == "retry":
+        standin.world.kubelet.levers.bad_images.add("shop:0.9")
+        standin.world.patch("TApp", "shop", {"spec": {"template": template("shop", "shop:0.9")}})
+        standin.world.run(120)
     standin.world.settle()
     return standin
 

@@ -17,6 +17,7 @@ const GROUPS = {
       text("canary", "Update only a canary of this many instances (3 or 10%)"), text("partition", "Keep this many instances at their revision (3 or 30%)")],
     rollback: ["Rollback", {name: "to", label: "Back to", empty: "the one before", choices: (one) =>
       one.model.history?.map((each) => [`${each.number}`, `${each.number}: ${each.template} ${each.hash} (${each.changed})`]) ?? []}],
+    retry: ["Retry"],
     pause: ["Pause"],
     resume: ["Resume"],
     partition: ["Partition", text("to", "Number of instances to keep at their revision (3 or 30%)", {required: true})],
