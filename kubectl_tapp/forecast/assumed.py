@@ -24,7 +24,7 @@ def registration() -> Registration:
 
 
 def storage_classes(claims: Iterable[Document] = ()) -> list[Document]:
-    """Returns the StorageClasses that are assumed to exist; all of them allow expansion.
+    """Returns the StorageClasses that a plan assumes to exist; all of them allow volume expansion.
 
     These are a default class, and the classes that the given claims name.
     """
@@ -44,7 +44,10 @@ def _storage_class(name: str) -> Document:
 
 
 def assumption_sentences(found: Forecast, *tapps: Document) -> Iterator[str]:
-    """Yields a sentence for each assumption that affects the forecast `found` of these TApps."""
+    """Yields a sentence for each assumption that affects the forecast.
+
+    `found` is the forecast, and `tapps` are the TApps before and after the edit.
+    """
     if "grown" in found.claims.values():
         yield "StorageClasses are assumed to let claims grow (allowVolumeExpansion: true)"
     if "modified" in found.claims.values():

@@ -1,4 +1,5 @@
-"""Settings of the simulated kubelets: they are as slow as the TApp's real pods have been.
+"""Settings of the simulated kubelets: containers start and stop as slowly as the TApp's real pods
+did.
 
 `behaviour` is the entry point. Problems that the real cluster shows continue in the simulation: an
 image that fails everywhere, a pod without a node, a pod that is not deleted in time.
@@ -77,7 +78,8 @@ def _host_ports(container: Document) -> list[object]:
     return [port["hostPort"] for port in container.get("ports") or [] if port.get("hostPort")]
 
 
-TICK = 1 / 16  # Seconds between two simulated times; times that should be equal are exactly equal
+# Seconds of one tick. All simulated times are multiples of it, so that sums of times are exact.
+TICK = 1 / 16
 STARTING = ("ContainerCreating", "PodInitializing")
 _OVERHEAD = 0.5  # Seconds that a simulated pod needs to be scheduled and observed
 PATIENCE = 120.0  # Seconds after which a start counts as failed, if no start was observed
@@ -90,16 +92,16 @@ _DELETION_OVERDUE = (
 class Behaviour(Levers):
     """Settings of simulated kubelets, with the times that the real pods of this TApp have taken."""
 
-    # image to the times of its containers
+    # image -> the durations of containers that run the image
     paces: dict[str, Durations] = field(default_factory=dict)
-    # pod name to its scheduling demands and the scheduler's message
+    # pod name -> the pod's scheduling demands and the scheduler's message, for pods without a node
     unplaced: dict[str, tuple[Demands, str]] = field(default_factory=dict)
     # uids of pods that are being deleted and do not terminate
     staying: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
-        """Removes all randomness, so that equal instances take equally long, and connects the
-        settings.
+        """Removes all randomness, so that equal instances take equally long, and installs the
+        methods below as the simulated kubelet's settings.
         """
         self.jitter, self.by_chance, self.relist_seconds = 0.0, False, 4 * TICK
         self.start_seconds, self.init_seconds = TICK, TICK
@@ -119,8 +121,8 @@ class Behaviour(Levers):
         """Returns the seconds that pulling an image for a container takes.
 
         `fresh` is True if the container has never run. In a new pod only the first container takes
-        time, because the measured time is that of all pulls together. An update in place pulls each
-        time.
+        time, because the measured time covers all pulls of a pod together. An update in place pulls
+        the image each time.
         """
         pace = self.paces.get(image)
         if pace is None:
@@ -145,7 +147,7 @@ class Behaviour(Levers):
     def seconds_to_stop(self, _pod: Document, image: str) -> tuple[float, int]:
         """Returns the seconds until a container with this image stops, and its exit code.
 
-        The simulated kubelet kills the container after the grace period anyway.
+        If the grace period ends earlier, the simulated kubelet kills the container then.
         """
         pace = self.paces.get(image)
         return (self.stop_seconds if pace is None else pace.stop), self.stop_code

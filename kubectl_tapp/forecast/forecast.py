@@ -13,12 +13,14 @@ class Outcome(StrEnum):
     """The effect of an edit on one instance, as a word that the plan prints."""
 
     UNCHANGED = "unchanged"
-    LABELLED = "labels only"  # Labels or annotations of its pod change; nothing restarts
+    # Only labels or annotations of the instance's pod change; no container restarts
+    LABELLED = "labels only"
     IN_PLACE = "in place"
     RECREATED = "recreated"
     CREATED = "created"
     DELETED = "deleted"
-    WAITING = "waiting"  # It should change, but waits for an event that does not come without help
+    # The instance should change, but waits for an event that needs a person or another controller
+    WAITING = "waiting"
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,8 @@ class TemplateChange:
     name: str  # the template's name
     how: str  # `changed`, `added` or `removed`
     differences: tuple[Difference, ...] = ()  # the fields that differ, if the template is changed
-    instances: tuple[int, ...] = ()  # numbers of the instances that run it after the edit
+    # numbers of the instances that run this template after the edit
+    instances: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -40,13 +43,17 @@ class InstanceForecast:
     template: str = ""  # name of the template that the instance runs after the edit
     containers: tuple[str, ...] = ()  # names of the containers that restart in place
     fields: tuple[str, ...] = ()  # fields of the template that require a new pod
-    reason: str = ""  # reason of the decision that changes it, such as `TemplateChanged`, or empty
+    # reason of the decision that changes the instance, such as `TemplateChanged`, or empty
+    reason: str = ""
     message: str = ""  # message of this decision
-    # when it is first written to, in seconds from now; None if never, or in `rest`
+    # when the first write to the instance's pod happens, in seconds from now; None if there is no
+    # write, or if the instance is in `Forecast.rest`
     began: float | None = None
-    # when it is available again or deleted, in seconds from now; None if unknown
+    # when the instance is available again or deleted, in seconds from now; None if unknown
     done: float | None = None
-    waits_for: str = ""  # a sentence about the event that it still waits for at the end, or empty
+    # a sentence about the event that the instance still waits for at the end of the forecast, or
+    # empty
+    waits_for: str = ""
     # claim name to its effect: `kept`, `created`, `grown`, `modified` or `deleted`
     claims: dict[str, str] = field(default_factory=dict)
 
@@ -60,7 +67,8 @@ class Step:
     updated: tuple[int, ...] = ()  # instances whose pod is updated in place
     recreated: tuple[int, ...] = ()  # instances whose pod is deleted so that a new one replaces it
     deleted: tuple[int, ...] = ()  # instances whose pod is deleted without a replacement
-    unavailable: int = 0  # the most instances that are unavailable until the next step
+    # the largest number of instances that are unavailable at one time until the next step
+    unavailable: int = 0
 
 
 @dataclass(frozen=True)
@@ -70,9 +78,10 @@ class Rest:
     The plan shows their number, and an estimate of how long their updates take.
     """
 
-    instances: tuple[int, ...]  # their numbers; their outcomes are in `Forecast.instances`
+    # numbers of these instances; `Forecast.instances` has their outcomes
+    instances: tuple[int, ...]
     at: float  # when the simulated updates are complete, in seconds from now
-    seconds: float  # estimated seconds that the rest takes after that
+    seconds: float  # estimated seconds that the updates of these instances take after `at`
 
 
 @dataclass(frozen=True)
@@ -84,21 +93,21 @@ class Forecast:
     name: str  # name of the TApp
     namespace: str
     templates: tuple[TemplateChange, ...] = ()  # the templates that change
-    # other fields of the spec that change: path, old and new value
+    # the changed fields of the spec outside the templates: path, old and new value
     fields: tuple[tuple[str, Any, Any], ...] = ()
     # the instances before and after the edit, by number
     instances: tuple[InstanceForecast, ...] = ()
     steps: tuple[Step, ...] = ()  # the simulated writes in order of time
-    # the simulated writes to children; of repeated refusals only the first
+    # the simulated writes to children; a write that is refused repeatedly is listed once
     writes: tuple[Write, ...] = ()
-    # updates that follow and were not simulated; None if all were simulated
+    # the updates of a long rollout that were not simulated; None if all updates were simulated
     rest: Rest | None = None
-    limits: tuple[Limit, ...] = ()  # the budgets that apply
+    limits: tuple[Limit, ...] = ()  # the budgets (maxUnavailable) that limit the updates
     domain: str = ""  # the label whose values are the failure domains of updates
     should_run: int = 0  # number of instances that should run after the edit
-    unavailable_before: int = 0  # number of unavailable instances now
-    unavailable_worst: int = 0  # the most instances that are unavailable at one time
-    # number of unavailable instances over time: seconds from now, and the number
+    unavailable_before: int = 0  # number of instances that are unavailable before the edit
+    unavailable_worst: int = 0  # the largest number of instances that are unavailable at one time
+    # each change of the number of unavailable instances: seconds from now, and the new number
     unavailable: tuple[tuple[float, int], ...] = ()
     duration: float = 0.0  # seconds until the last change
     # a sentence for each template about its assumed times and their sources
@@ -119,10 +128,13 @@ class Forecast:
     # Service name to its effect: `created`, `changed` or `deleted`
     services: dict[str, str] = field(default_factory=dict)
     # the effect on the PodDisruptionBudget of the TApp, such as `PodDisruptionBudget created
-    # (minAvailable 2)`; empty if it stays
+    # (minAvailable 2)`; empty if it does not change
     disruption_budget: str = ""
-    at_once: str = ""  # a phrase about instances off the rolling template that are updated together
-    # True if it was simulated; False if it is one decision, without order and times
+    # a phrase about instances that run another template than the rolling one and are updated all
+    # together; empty if there are none
+    at_once: str = ""
+    # True if the forecast comes from a simulation; False if it comes from a single decision and so
+    # has no order and no times
     played: bool = True
 
     def of(self, outcome: Outcome) -> list[InstanceForecast]:
@@ -135,6 +147,9 @@ class Assumptions:
     """Facts that a forecast takes for granted, because the cluster does not show them."""
 
     broken: tuple[str, ...] = ()  # images that the simulated kubelets cannot start
-    refused: tuple[str, ...] = ()  # the API server's refusal of the edit, from a dry run
-    made_up: bool = False  # True if the pods are simulated, so that their times show nothing
+    # why the API server refuses the edit, as a dry run showed; empty if it accepts the edit
+    refused: tuple[str, ...] = ()
+    # True if `as_running` has made up the pods of the TApp, so that their timestamps are no
+    # measurements
+    made_up: bool = False
     remarks: tuple[str, ...] = ()  # sentences about the edit, for `Forecast.remarks`

@@ -59,7 +59,7 @@ def forecast(
         observed: the TApp before the edit, with its objects. Without a uid the TApp does not exist
             yet.
         edited: the TApp after the edit.
-        registration: its CompositeController, and the options of the service.
+        registration: the CompositeController of the TApp, and the options of the service.
         now: the time, in seconds since the epoch.
         assumptions: facts that the cluster does not show.
     """
@@ -108,7 +108,11 @@ def _behaviour(
 
 @dataclass(frozen=True)
 class Start:
-    """The beginning of simulations of one edit: a new `Behaviour` for each, and equal otherwise."""
+    """The common starting point of several simulations of one edit.
+
+    Each simulation gets a `Behaviour` of its own from `behaviour()`, because a simulation may
+    change it.
+    """
 
     observed: Observed  # the TApp before the edit, with its objects
     edited: Document  # the TApp after the edit, as its author would write it
@@ -118,7 +122,7 @@ class Start:
     assumptions: Assumptions
 
     def behaviour(self) -> Behaviour:
-        """Returns new settings of the simulated kubelets, which one simulation may change."""
+        """Returns a new copy of the settings of the simulated kubelets, for one simulation."""
         return _behaviour(self.observed, self.edited, self.times, self.now, self.assumptions)[0]
 
     def quiet_seconds(self, known: Behaviour) -> float:
@@ -137,7 +141,10 @@ def start_of(
     now: float,
     assumptions: Assumptions = _NOTHING,
 ) -> Start:
-    """Returns the beginning of simulations of an edit; the arguments are those of `forecast`."""
+    """Returns the common starting point of several simulations of an edit.
+
+    The arguments have the meanings that the docstring of `forecast` gives.
+    """
     edited, now = _without_server_fields(edited, observed.tapp), in_ticks(now)
     before = decide_if_readable(observed, registration, now)
     times = Timing() if assumptions.made_up else _observed_times(observed, before)
@@ -147,11 +154,11 @@ def start_of(
 def as_running(
     tapp: Document, registration: Registration, now: float, nodes: Iterable[str] = (SPARE_NODE,)
 ) -> Observed:
-    """Returns the objects of a TApp from a file as if it had been running for an hour.
+    """Returns the objects that the TApp of a file has after an hour on a simulated cluster.
 
-    The rest of its cluster is assumed (`assumed.py`). `now` is the time of the result, in seconds
-    since the epoch, and `nodes` are the names of the nodes over which the pods are spread. Raises
-    hooks.wire.decode.WireError if the TApp is invalid.
+    `assumed.py` makes up the other objects of the cluster. `now` is the time at the end of this
+    hour, in seconds since the epoch. `nodes` are the names of the nodes over which the pods are
+    spread. Raises hooks.wire.decode.WireError if the TApp is invalid.
     """
     tapp, now = _without_server_fields(tapp, tapp), in_ticks(now)
     nothing = {**tapp, "metadata": {**tapp["metadata"], "uid": None}}
@@ -182,8 +189,8 @@ def _without_server_fields(edited: Document, live: Document) -> Document:
     """Returns the edited TApp as its author would write it, with a namespace and a number of
     instances.
 
-    The status and the metadata that only servers set are removed. `live` is the TApp before the
-    edit, whose namespace counts if the edit has none.
+    The status and the metadata that only the API server sets are removed. `live` is the TApp before
+    the edit. The result gets the namespace of `live` if `edited` has none.
     """
     edited = copy.deepcopy(edited)
     metadata = edited.setdefault("metadata", {})
@@ -200,8 +207,10 @@ _SERVER_METADATA = (
     "uid", "resourceVersion", "generation", "creationTimestamp", "managedFields",
     "ownerReferences",
 )  # fmt: skip
-"""Metadata of a file that was read from a cluster. The owner is left out, too: it does not exist on
-the simulated cluster, so garbage collection would delete the TApp."""
+"""Fields of `metadata` that the API server sets, and that files read from a cluster contain.
+`ownerReferences` is among them because the owner does not exist on the simulated cluster. Its
+garbage collection would delete the TApp.
+"""
 
 
 def _observed_times(observed: Observed, plan: Plan | None) -> Timing:

@@ -32,7 +32,7 @@ def decide_edit(
     Args:
         observed: the TApp before the edit, with its objects.
         edited: the TApp after the edit.
-        registration: its CompositeController, and the options of the service.
+        registration: the CompositeController of the TApp, and the options of the service.
         now: the time of the decision, in seconds since the epoch.
     """
     # Without these limits the one decision covers all instances, also those that would wait for a
@@ -70,7 +70,8 @@ def _without_order(edited: Document) -> Document:
 
 
 def _updated_together(after: Plan) -> str:
-    """Returns a phrase about instances off the rolling template that the edit updates all together.
+    """Returns a phrase about instances of other templates than the rolling one that the edit
+    updates all together.
 
     The rolling template is the one that `updateStrategy.template` names. The budget of the other
     templates is 100%, unless updateStrategy.forceUpdate.maxUnavailable is set. Returns "" if at
@@ -93,8 +94,8 @@ def _updated_together(after: Plan) -> str:
 def affected_instances(before: Plan, after: Plan) -> list[int]:
     """Returns the numbers of the instances whose desired state the edit changes, sorted.
 
-    The desired state is the revision of the template, and whether the instance should run. `before`
-    and `after` are the decisions before and after the edit.
+    The desired state is the revision of the instance's template, and whether the instance should
+    run. `before` and `after` are the decisions before and after the edit.
     """
     known, wanted = _desired_states(before), _desired_states(after)
     return sorted(id for id in {*known, *wanted} if known.get(id) != wanted.get(id))

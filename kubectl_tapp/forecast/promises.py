@@ -1,9 +1,10 @@
-"""Checks the promises of docs/guarantees.md at every write of a rehearsed run.
+"""Checks the safety properties of docs/guarantees.md at every write of a rehearsed run.
 
-`PromiseJudge` shares no decision with the service: it reads the objects that a sync saw and the
-true cluster. It covers P2 (the budget, and leaving the Services), P4 (partition and hold), P5
-(updates are accepted) and P6 (claims). It judges less strictly than the model tests
-(`tests/model/judge.py`): with a doubt, such as a stale cache, it is silent.
+`PromiseJudge` is the entry point. It uses none of the service's decisions. It compares the objects
+that a sync saw with the objects of the simulated cluster. It covers P2 (the budget, and leaving the
+Services), P4 (partition and hold), P5 (updates are accepted) and P6 (claims). It judges less
+strictly than the model tests (`tests/model/judge.py`). If a stale cache could explain a write, it
+reports nothing.
 """
 
 from dataclasses import dataclass, field
@@ -31,12 +32,12 @@ _PERMITTED = "Delete"  # The retention policy that permits the deletion of claim
 
 @dataclass
 class PromiseJudge:
-    """Judges each write of one run.
+    """Checks each write of one run against the safety properties, and collects the violations.
 
     Attributes:
-        watch: follows who serves.
+        watch: knows which instances serve.
         same_template: the instances whose assigned template the edit does not change.
-        violations: sentences about broken promises.
+        violations: a sentence about each violated property.
         deleted_claims: the names of the claims that were deleted.
     """
 
@@ -45,7 +46,9 @@ class PromiseJudge:
     violations: list[str] = field(default_factory=list)
     deleted_claims: list[str] = field(default_factory=list)
     resized: set[int] = field(default_factory=set)
-    """Instances whose resources were patched: a resize is sent apart from the answers."""
+    """Instances whose resources were patched. The service sends such a patch itself, outside the
+    answers to Metacontroller.
+    """
     _first_hash: dict[int, str] = field(default_factory=dict)
     _hash: dict[int, str] = field(default_factory=dict)
 
@@ -54,9 +57,10 @@ class PromiseJudge:
             self._first_hash[id] = self._hash[id] = _hash_of(pod)
 
     def judge(self, event: Event, mine: bool, plan: Plan | None) -> None:
-        """Judges one change, before the watch sees it.
+        """Checks one change of an object. The caller passes the change to `watch` afterwards.
 
-        `mine` is True if Metacontroller made the change. `plan` has the last decisions.
+        `mine` is True if Metacontroller made the change. `plan` has the decisions of the last sync;
+        None if there was no sync yet.
         """
         if event.kind.name == "PersistentVolumeClaim":
             self._check_claim(event, mine, plan)
@@ -76,7 +80,7 @@ class PromiseJudge:
         self.watch.take(id, plan.world.tapp.spec.min_ready_seconds)
 
     def judge_write(self, write: Write) -> None:
-        """Checks P5: the API server accepts every update of a pod."""
+        """Reports a violation of P5 if the API server refused an update of a pod as invalid."""
         is_update = write.verb == "update" and write.kind == "Pod"
         if is_update and write.outcome == "Invalid" and not write.message.startswith(INJECTED):
             self._broken("P5", f"the API server refuses {write}")
@@ -96,7 +100,8 @@ class PromiseJudge:
                 continue
             outage, seen = watch.outages.get(other), self._seen_available(other, plan)
             if outage is not None and outage.cause == UPDATE:
-                # A sync may see the old pods of another spec, and then it cannot know the update.
+                # A sync that reads from a stale cache may not have seen an update of an earlier
+                # generation of the spec. That update counts only if the sync could know about it.
                 known = outage.generation == watch.generation and outage.was_available
                 if known or not seen:
                     taken.add(other)
@@ -120,7 +125,9 @@ class PromiseJudge:
         return None
 
     def _seen_available(self, id: int, plan: Plan) -> bool:
-        """Returns True if the sync saw an available pod of the instance."""
+        """Returns True if the instance had an available pod in the objects that the sync of `plan`
+        received.
+        """
         pod = plan.world.pods.get(id)
         if pod is None or pod.terminating or not pod.ready or pod.phase in COMPLETED:
             return False
@@ -129,7 +136,9 @@ class PromiseJudge:
         return plan.now - pod.ready_seconds >= plan.world.tapp.spec.min_ready_seconds
 
     def _check_services(self, id: int, event: Event, plan: Plan) -> None:
-        """Checks that a pod has left its Services before its containers restart in place."""
+        """Reports a violation of P2 if containers restart in place before the pod has left its
+        Services.
+        """
         old, new = event.old, event.new
         spec = plan.world.tapp.spec.update_strategy.in_place_update_strategy
         if old is None or new is None or new["metadata"].get("deletionTimestamp"):

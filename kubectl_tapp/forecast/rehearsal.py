@@ -1,7 +1,8 @@
-"""Rehearses an edit: plays it many times in the simulator, each time with other faults.
+"""Rehearses an edit: simulates it many times, each time with other random faults.
 
-`rehearse` is the entry point. Each run has its own seed, counted up from the first one, and the
-same seed plays the same run. The runs are spread over the processors.
+`rehearse` is the entry point. Each run has a seed of its own: `Settings.seed` for the first run,
+and one more for each further run. Runs with the same seed are equal. Several processes share the
+runs if there are enough of them.
 """
 
 import os
@@ -19,21 +20,24 @@ from simulator.api.store import ApiError
 from simulator.schedule import KINDS, Fault, drawn
 
 SECOND_EDIT = "second-edit"
-_LEAST_WITHIN = 10.0  # Seconds in which faults fall at least
-_UNKNOWN_DURATION = 60.0  # Seconds in which faults fall if the undisturbed edit never completes
-_RUNS_OF_A_PROCESS = 25  # Fewer runs than these are not worth another process
+_LEAST_WITHIN = 10.0  # Faults begin within at least this many seconds, even if the edit is faster
+# Faults begin within this many seconds if the edit never completes without faults
+_UNKNOWN_DURATION = 60.0
+_RUNS_OF_A_PROCESS = 25  # Number of runs for which another process is started
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Which runs are played."""
+    """The number of runs to simulate, and the faults in them."""
 
     runs: int = 200
     seed: int = 1  # the seed of the first run
-    kinds: tuple[str, ...] = ()  # kinds of faults; empty for all
+    kinds: tuple[str, ...] = ()  # the kinds of faults to draw from; empty for all kinds
     faults: int = 1  # number of faults in each run
-    within: float | None = None  # seconds in which faults begin; None: while the edit lasts
-    replay: int | None = None  # the seed of the only run
+    # faults begin within this many seconds; None for the time that the edit takes without faults
+    within: float | None = None
+    # the seed of the only run, if a single run is to be repeated; None for `runs` runs
+    replay: int | None = None
 
 
 @dataclass(frozen=True)
@@ -43,39 +47,46 @@ class Rehearsal:
     name: str  # name of the TApp
     namespace: str
     settings: Settings
-    kinds: tuple[str, ...] = ()  # the kinds of faults that were drawn
-    within: float = 0.0  # seconds in which the faults began
-    limits: tuple[Limit, ...] = ()  # the budgets that apply
-    undisturbed: Played | None = None  # the run without faults
+    kinds: tuple[str, ...] = ()  # the kinds of faults that could be drawn
+    within: float = 0.0  # all faults began within this many seconds after the edit
+    limits: tuple[Limit, ...] = ()  # the budgets (maxUnavailable) that limit the updates
+    undisturbed: Played | None = None  # the run without faults; None if the edit is refused
     played: tuple[Played, ...] = ()  # the runs with faults
-    worst: Played | None = None  # the worst of them, with its timeline
+    # the run of `played` with the highest rank, with its timeline; None if no run has ended
+    worst: Played | None = None
     notes: tuple[str, ...] = ()  # sentences about assumptions
     remarks: tuple[str, ...] = ()  # sentences about the edit
-    refused: tuple[str, ...] = ()  # why the edit is refused as a whole
+    # why the API server or the service refuses the edit; empty if it is accepted
+    refused: tuple[str, ...] = ()
     interrupted: bool = False
 
     @property
     def everything(self) -> tuple[Played, ...]:
-        """All runs, the one without faults included."""
+        """The run without faults, if there is one, and all runs with faults."""
         return (() if self.undisturbed is None else (self.undisturbed,)) + self.played
 
     @property
     def durations(self) -> list[float]:
-        """The seconds until all was done, of the runs that came to an end, sorted."""
+        """The seconds until the edit was complete, for each run with faults that completed the
+        edit, sorted.
+        """
         return sorted(each.duration for each in self.played if each.duration is not None)
 
     @property
     def allowed(self) -> int | None:
-        """The number of instances that updates may keep from serving; None without a budget."""
+        """The largest number of instances that updates may make unavailable at one time.
+
+        None if a budget sets no limit, or if no budget applies.
+        """
         known = [each.allowed for each in self.limits if each.instances]
         return None if None in known else max((x for x in known if x is not None), default=None)
 
     def faults_of(self, seed: int) -> list[Fault]:
-        """Returns the faults of the run with this seed."""
+        """Returns the faults that the run with this seed draws."""
         return drawn(seed, self.kinds, self.settings.faults, self.within)
 
     def of_kind(self, kind: str) -> list[Played]:
-        """Returns the runs in which a fault of this kind fell."""
+        """Returns the runs whose faults include one of this kind."""
         return [
             each
             for each in self.played
@@ -86,10 +97,10 @@ class Rehearsal:
 def rehearse(
     start: Start, settings: Settings, progress: Callable[[int], None] = lambda _count: None
 ) -> Rehearsal:
-    """Plays an edit without faults, and then with faults as often as the settings say.
+    """Simulates an edit once without faults, and then as often with faults as the settings say.
 
     Args:
-        start: the beginning of all runs.
+        start: the common starting point of all runs.
         settings: the number of runs, and their faults.
         progress: called with the number of finished runs after each of them.
     """
@@ -121,7 +132,7 @@ def rehearse(
     if settings.replay is not None:
         seeds = range(settings.replay, settings.replay + 1)
     played: list[Played] = []
-    # An interruption ends the runs, and what is known so far is reported.
+    # If the user presses Ctrl-C, no further run starts, and the report covers the completed runs.
     interrupted = True
     with suppress(KeyboardInterrupt):
         for each in _results(start, found, seeds):
@@ -151,7 +162,9 @@ def _play(start: Start, found: Rehearsal, seed: int) -> Played:
 
 
 _inherited: list[tuple[Start, Rehearsal]] = []
-"""The arguments of `_play` in the processes of the pool, which a fork copies."""
+"""The arguments of `_play` for the processes of the pool. The main process sets them before it
+forks, because pickling them for each run would be slow.
+"""
 
 
 def _play_inherited(seed: int) -> Played:
@@ -159,10 +172,12 @@ def _play_inherited(seed: int) -> Played:
 
 
 def _ignore_interruptions() -> None:
-    """Leaves Ctrl-C to the main process, which then ends the pool."""
+    """Ignores Ctrl-C in a process of the pool, because the main process handles it and ends the
+    pool.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _processors() -> int:
-    affinity = getattr(os, "sched_getaffinity", None)  # Not on macOS and Windows
+    affinity = getattr(os, "sched_getaffinity", None)  # macOS and Windows do not have this function
     return len(affinity(0)) if affinity is not None else os.cpu_count() or 1

@@ -24,7 +24,7 @@ _MEASURES: dict[str, Callable[[Rehearsal], float]] = {
 
 @dataclass(frozen=True)
 class RehearsalCondition:
-    """One condition of `rehearse --fail-if`."""
+    """One condition of `rehearse --fail-if`, such as `unavailable>2`."""
 
     condition: Condition
 
@@ -34,13 +34,18 @@ class RehearsalCondition:
         return self.condition.text
 
     def holds(self, found: Rehearsal) -> bool:
-        """Returns True if a run meets the condition, so that the command has to fail."""
+        """Returns True if a run of the rehearsal `found` meets the condition, so that the command
+        has to fail.
+        """
         should_run = max((run.should_run for run in found.everything), default=0)
         return self.condition.is_met(_MEASURES[self.condition.word](found), should_run)
 
 
 def read_condition_of_rehearsal(text: str) -> RehearsalCondition:
-    """Parses a condition of the command line; raises UsageError with the valid forms."""
+    """Parses a condition of the command line.
+
+    Raises UsageError, with the valid forms, if the text is no condition on a rehearsal.
+    """
     found = read_condition(text)
     if found.word not in _MEASURES:
         known = ", ".join(_MEASURES)

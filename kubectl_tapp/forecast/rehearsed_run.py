@@ -1,7 +1,7 @@
-"""Plays one edit once, while faults fall: `RehearsedRun.rehearse` is the entry point.
+"""Simulates one edit once, with faults: `RehearsedRun.rehearse` is the entry point.
 
-The same seed plays the same run. The faults come from `simulator.schedule`, the judgment from
-`promises.py`, and who serves from `serving_watch.py`.
+Runs with the same seed are equal. `simulator.schedule` causes the faults, `promises.py` checks the
+safety properties, and `serving_watch.py` follows which instances serve.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ from tapp.answer.resize_patches import Patch
 from tapp.plan import Plan
 from tapp.words.reasons import Standing
 
-_LEFT_OUT = ("ControllerRevision", "TApp")  # Kinds whose writes the timeline leaves out
+_LEFT_OUT = ("ControllerRevision", "TApp")  # Kinds of objects whose writes the timeline leaves out
 _BY = {UPDATE: " (by the update)", FAULT: " (by the fault)"}
 
 
@@ -29,7 +29,7 @@ _BY = {UPDATE: " (by the update)", FAULT: " (by the fault)"}
 class Moment:
     """One line of the timeline of a run."""
 
-    at: float  # seconds from the edit
+    at: float  # seconds since the edit
     kind: str  # `fault`, `write`, `serving` or `broken`
     text: str
 
@@ -40,18 +40,24 @@ class Played:
 
     seed: int  # 0 for the run without faults
     faults: tuple[str, ...]  # a sentence about the beginning of each fault
-    worst: Away  # the first time at which the fewest instances served
-    by_update: int  # the most instances that updates kept from serving at one time
+    # the first time at which the fewest instances served, and the instances that did not
+    worst: Away
+    by_update: int  # the largest number of instances that updates kept from serving at one time
     should_run: int
-    duration: float | None  # seconds until all was done for good; None if it never was
+    # seconds until each instance was as the spec asks and stayed so; None if that never happened
+    duration: float | None
     stuck: tuple[str, ...]  # sentences about instances that never reach their goal
     deleted_claims: tuple[str, ...]
-    violations: tuple[str, ...]  # sentences about broken promises
-    timeline: tuple[Moment, ...] = ()  # empty if it was not asked for
+    violations: tuple[str, ...]  # a sentence about each violated safety property
+    timeline: tuple[Moment, ...] = ()  # empty if the caller did not ask for a timeline
 
     @property
     def rank(self) -> tuple[int, int, int, int, float]:
-        """Sorts runs: the worst one has the highest rank."""
+        """Key by which runs are compared: the worst run has the largest key.
+
+        In this order, more violations, more stuck instances, more instances that do not serve, more
+        deleted claims and a longer duration are worse.
+        """
         lasted = float("inf") if self.duration is None else self.duration
         return (
             len(self.violations),
@@ -87,10 +93,11 @@ class RehearsedRun(Run):
         )
 
     def rehearse(self, seed: int, faults: Sequence[Fault], *, detailed: bool = False) -> Played:
-        """Writes the edited TApp, lets the faults fall, and returns the result.
+        """Writes the edited TApp, causes the faults at their times, and returns the result.
 
-        The run ends when all faults are over and nothing has changed for long. Raises ApiError if
-        the API server refuses the edit. With `detailed`, the result has a timeline.
+        The run ends when all faults are over and nothing has changed for `Start.quiet_seconds`.
+        Raises ApiError if the simulated API server refuses the edit. `seed` is only copied into the
+        result. If `detailed` is True, the result has a timeline.
         """
         patience = self._start.quiet_seconds(self._behaviour)
         self.schedule.start(faults)
@@ -142,7 +149,9 @@ class RehearsedRun(Run):
         self._moments.append(Moment(round(self.now - self._start.now, 2), kind, text))
 
     def _edit(self, back: bool) -> None:
-        """Takes the edit back, or makes it again."""
+        """Writes the TApp as it was before the edit if `back` is True, and otherwise as it is after
+        the edit.
+        """
         tapp = self._start.observed.tapp if back else self._start.edited
         self.apply({**tapp, "metadata": {**self._start.edited["metadata"]}} if back else tapp)
 
@@ -193,7 +202,9 @@ class RehearsedRun(Run):
 
 
 def _is_done(plan: Plan) -> bool:
-    """Returns True if each instance is as the spec asks, by these decisions."""
+    """Returns True if, by this plan, every instance is as the spec asks and enough instances are
+    available.
+    """
     return len(plan.available) >= plan.budgets.should_run and all(
         each.standing is Standing.DONE for each in plan.standings.values()
     )

@@ -53,8 +53,8 @@ from tapp.world import Options
 
 
 class InProcessHooks:
-    """Stands in for the service in a simulation: calls its functions, and answers errors as it
-    does.
+    """Replaces the HTTP service in a simulation: calls the service's functions in this process, and
+    answers errors as the service does.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class InProcessHooks:
             clock: returns the simulated time, in seconds since the epoch.
             on_plan: called with the plan of each sync, before the sync is answered.
         """
-        # The error of the last request; empty if the request was answered.
+        # The error of the last request; empty if the hook accepted the request.
         self.refused = ""
         self._options = options
         self._clock = clock
@@ -81,10 +81,10 @@ class InProcessHooks:
         }
 
     def post(self, url: str, body: bytes, seconds: float) -> HttpResponse:  # noqa: ARG002
-        """Answers one call of a hook. The last part of the URL names the hook.
+        """Answers one request to a hook. The last part of the URL names the hook.
 
-        A request that the service would refuse gets the code 400 or 503, and its error is kept in
-        `refused`.
+        A request that the service would refuse is answered with the HTTP status 400 or 503. The
+        attribute `refused` then has the error.
         """
         try:
             answer = self._answers[url.rpartition("/")[2]](body)
@@ -98,7 +98,9 @@ class InProcessHooks:
         return HttpResponse(200, encode(answer))
 
     def restart(self) -> None:
-        """Drops everything that a process of the service remembers."""
+        """Forgets everything that a process of the service remembers, as a restart of the service
+        does.
+        """
         self._memo = Memo(MEMORY)
 
     def _sync(self, body: bytes) -> dict[str, Any]:
@@ -110,9 +112,12 @@ class InProcessHooks:
         return finalize(Request(body, Parent, self._memo), self._options, self._clock())[0]
 
 
-MAX_SECONDS = 30 * 24 * 3600.0  # Simulated seconds after which a forecast gives up
-_NO_RESYNC = 10**9  # Seconds between syncs without an event; a resync would not change the forecast
-# Seconds for which the simulated Metacontroller collects events before a sync
+# Simulated seconds after which a simulation ends, even if the rollout is not complete
+MAX_SECONDS = 30 * 24 * 3600.0
+# Seconds between periodic resyncs: practically none, because a resync would not change the forecast
+_NO_RESYNC = 10**9
+# Seconds from the first event until the simulated Metacontroller syncs; further events join the
+# sync
 SYNC_DELAY = 3 * TICK
 
 
@@ -133,7 +138,7 @@ class Run:
 
         Args:
             observed: the TApp with its objects, which are copied.
-            registration: its CompositeController, and the options of the service.
+            registration: the CompositeController of the TApp, and the options of the service.
             behaviour: the times and failures of the simulated kubelets.
             now: the time at which the simulation begins.
             spare_nodes: names of nodes on which no pod runs yet.
@@ -191,9 +196,9 @@ class Run:
         """Writes the edited TApp, runs the simulation, and returns its record.
 
         The simulation ends after `patience` seconds without a change. Of a long rollout only the
-        first updates are simulated (`turns.py`). Updates that are under way are then completed
-        while the TApp is paused, and another decision tells what happens to the other instances.
-        Raises ApiError if the write is refused.
+        first updates are simulated (`turns.py`). Then the TApp is paused, so that only the updates
+        under way are completed. One more decision says what happens to the other instances. Raises
+        ApiError if the write is refused.
         """
         log = self.log
         self.apply(edited)
@@ -211,10 +216,10 @@ class Run:
         return log
 
     def _follow(self, patience: float, until: Callable[[], bool]) -> None:
-        """Lets simulated time pass until `until` returns True or nothing more happens.
+        """Advances the simulated clock until `until` returns True or nothing more happens.
 
-        Nothing more happens if no timer is due, after `patience` seconds without a change, or at
-        the end of `MAX_SECONDS`.
+        Nothing more happens if no timer is left, or if nothing has changed for `patience` seconds.
+        After `MAX_SECONDS` the simulation ends in any case, and the record says that it gave up.
         """
         clock, log = self.world.clock, self.log
         count = len(self.world.writes)
@@ -230,11 +235,13 @@ class Run:
                 count = len(self.world.writes)
 
     def _remaining_updates(self, edited: Document, stopped: float) -> RemainingUpdates:
-        """Returns the updates that a paused rollout has left, and an estimate of their seconds.
+        """Returns the updates that a paused rollout has not begun, and an estimate of the seconds
+        they take.
 
         The method removes the pause and decides once more about the instances that are not updated.
-        After the pause, the service took back what it had prepared for their updates, such as
-        annotations. The forecast does not show these writes, so they are removed from the record.
+        Since the pause, the service has removed its preparations for the updates of these
+        instances, such as annotations. The forecast does not show these writes, so they are removed
+        from the record.
 
         Args:
             edited: the TApp without the pause.
@@ -278,7 +285,7 @@ class Run:
     def _resize(self, patch: Patch) -> None:
         """Patches the resources of a pod in the simulation, as the service does.
 
-        If the patch is refused, nothing happens: a later sync tries again.
+        If the API server refuses the patch, nothing happens: a later sync tries again.
         """
         id = int(patch.name.removeprefix(f"{self._name}-"))
         with suppress(ApiError):
@@ -341,9 +348,10 @@ def _objects(observed: Observed) -> list[Document]:
 
 
 def _namespace(observed: Observed) -> Document:
-    """Returns a Namespace for the simulation if the user may not read the real one.
+    """Returns a made-up Namespace object, for a user who may not read the real one.
 
-    Its uid is the one in the owner references of the claims, so that the claims keep their owner.
+    The Namespace gets the uid that the owner references of the claims name, so that the claims keep
+    their owner.
     """
     name = observed.tapp["metadata"]["namespace"]
     owners = [
@@ -358,10 +366,12 @@ def _namespace(observed: Observed) -> Document:
 
 
 def _policies(pods: list[Document]) -> list[Policy]:
-    """Returns the admission policies that the cluster seems to have: `lean_pods`, or none.
+    """Returns the admission policies of the simulated cluster: `lean_pods` if the real cluster
+    seems to have it, otherwise none.
 
-    This policy removes `spec` from the annotation in which Metacontroller records what it applied
-    last. So it is assumed if no pod has `spec` in this annotation.
+    The policy `lean_pods` removes `spec` from the annotation that holds the object which
+    Metacontroller applied last. The cluster seems to have the policy if no pod has `spec` in this
+    annotation.
     """
     applied = [
         pod["metadata"].get("annotations", {}).get(LAST_APPLIED)
@@ -372,8 +382,10 @@ def _policies(pods: list[Document]) -> list[Policy]:
 
 
 def _pod_status_is_written(observed: Observed) -> bool:
-    """Returns False if a condition of the TApp says that nobody writes the pods' status, or else
-    True.
+    """Returns True unless a condition of the TApp reports that the component which writes the pods'
+    status is missing.
+
+    Without this component, the readiness gates stay closed in the simulation, too.
     """
     found = conditions_by_type(observed.tapp).get("PodStatusNotWritten") or {}
     return found.get("status") != "True"
@@ -382,9 +394,9 @@ def _pod_status_is_written(observed: Observed) -> bool:
 def silent_nodes(observed: Observed, controller: Document, now: float) -> frozenset[str]:
     """Returns the names of the nodes that have stopped reporting, as the pods on them show.
 
-    A node is left out if one of its pods is Ready: such a node reports, although a readiness gate
-    that was opened a moment ago looks like a silent node. `controller` is the CompositeController
-    of the TApp, and `now` is in seconds since the epoch.
+    A node with a Ready pod is left out, because it reports. Without this check, a readiness gate
+    that was opened a moment ago would make its node look silent. `controller` is the
+    CompositeController of the TApp, and `now` is in seconds since the epoch.
     """
     if not observed.pods:
         return frozenset()

@@ -20,18 +20,16 @@ SIZE_PATH = "spec.resources.requests.storage"
 CLASS_PATH = "spec.volumeAttributesClassName"
 # Outcomes of writes that are normal or that Metacontroller retries
 _HARMLESS_OUTCOMES = ("ok", "no-op", "Conflict", "NotFound")
-_INTENDED_WAITS = (
-    Reason.PAUSED,
-    Reason.HELD,
-)  # Reasons for which a user lets instances wait on purpose
-_MAX_REFUSALS = 5  # The most refused writes that are listed
+_INTENDED_WAITS = (Reason.PAUSED, Reason.HELD)  # Reasons of waits that a user has asked for
+_MAX_REFUSALS = 5  # The largest number of refused writes that are listed
 
 
 @dataclass(frozen=True)
 class Write:
     """One write of Metacontroller to a child in the simulation, as an audit log would show it."""
 
-    at: float  # seconds since the epoch; in a `Forecast` seconds from now
+    # when the write happens: in seconds since the epoch, but in a `Forecast` in seconds from now
+    at: float
     verb: str  # `create`, `update`, `delete` or `status`
     kind: str  # kind of the child
     name: str  # name of the child
@@ -52,14 +50,15 @@ class DecidedWrite(Write):
 class RemainingUpdates:
     """Updates of a long rollout that were not simulated, because they repeat the simulated ones."""
 
-    # the writes that follow, according to one more decision; their times mean nothing
+    # the writes of these updates, as one more decision lists them; their times (`at`) have no
+    # meaning
     acts: tuple[DecidedWrite, ...]
     at: float  # when the simulated updates were complete, in seconds since the epoch
-    seconds: float  # estimated seconds that the rest takes after that
+    seconds: float  # estimated seconds that these updates take after `at`
 
     @property
     def ids(self) -> list[int]:
-        """The numbers of the instances that these updates concern."""
+        """The numbers of the instances that these updates change."""
         return [act.instance for act in self.acts if act.instance is not None]
 
 
@@ -73,7 +72,8 @@ class RunLog:
         gave_up: True if the simulation was stopped at its time limit.
     """
 
-    # when the number of unavailable instances changed, and the new number
+    # each change of the number of unavailable instances: when, in seconds since the epoch, and the
+    # new number
     looks: list[tuple[float, int]] = field(default_factory=list)
     acts: list[DecidedWrite] = field(default_factory=list)
     states: dict[int, list[tuple[float, str]]] = field(default_factory=dict)
@@ -83,19 +83,22 @@ class RunLog:
     ended: float = 0.0  # when the last change happened, in seconds since the epoch
     refused: str = ""  # why the hooks cannot read the TApp, or empty
     gave_up: bool = False
-    rest: RemainingUpdates | None = None  # updates that follow and were not simulated
-    played: bool = True  # True if it was simulated to its end; False if it is one decision
+    # the updates of a long rollout that were not simulated; None if all updates were simulated
+    rest: RemainingUpdates | None = None
+    # True if this record comes from a simulation; False if it was made from a single decision
+    played: bool = True
 
 
 def unavailable(plan: Plan) -> int:
-    """Returns the number of instances that should run and are not available, by this plan."""
+    """Returns how many instances should run and are not available, according to the plan."""
     return plan.budgets.should_run - len(plan.available)
 
 
 def stuck_sentences(log: RunLog) -> list[str]:
-    """Returns sentences about instances that do not reach their goal, and about refused writes.
+    """Returns sentences about instances that do not reach their goal, and about writes that the API
+    server refuses.
 
-    Instances that a user lets wait on purpose are left out, by a pause or a hold.
+    Instances that wait because a user has paused updates or put a hold on the pod are left out.
     """
     last = log.last
     if last is None:
@@ -142,10 +145,12 @@ _VERBS = {
 
 
 def due_writes(after: Plan) -> tuple[list[DecidedWrite], dict[int, Verdict]]:
-    """Returns the writes for everything that is due by this plan, and what is not due.
+    """Returns the writes that the plan leads to without any help, and the instances that wait for
+    help.
 
-    The second result maps the other instances that are not up to date to their decision, which has
-    the reason. An update that waits for its budget counts as due, because it happens without help.
+    The first result has the writes to pods, claims and Services, also those of updates that only
+    wait for their budget. The second result maps the number of each instance that is not up to
+    date, and for which nothing will be written, to its verdict. The verdict has the reason.
     """
     acts, left = [], dict[int, Verdict]()
     for case in after.notable:

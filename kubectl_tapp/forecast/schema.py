@@ -1,9 +1,9 @@
 """Checks a TApp from a file against the CRD's schema, and its pods against some API rules.
 
-Used for plans without a cluster. From the schema it checks types, required fields, enums, patterns
-and bounds. Of the API server's rules for pods it checks those that the service knows, too
-(`tapp/kube/limits.py`). It does not check rules between fields (CEL) and other rules of the API
-server; `UNCHECKED` tells the user so.
+`mistakes` is the entry point, for plans without a cluster. It checks the schema's types, required
+fields, enums, patterns and bounds. Of the API server's rules for pods it checks those that the
+service knows (`tapp/kube/limits.py`). It does not check rules between fields (CEL) and other rules
+of the API server. The sentence `UNCHECKED` tells the user so.
 """
 
 import re
@@ -18,7 +18,7 @@ UNCHECKED = (
     "no API server was asked: the CRD's rules between fields, most of Kubernetes' rules for pods, "
     "quotas, admission and your rights were not checked; plan with a cluster checks them"
 )
-_MAX_MISTAKES = 10  # The most mistakes that are listed
+_MAX_MISTAKES = 10  # The largest number of mistakes that are listed
 _TYPES: dict[str, tuple[type, ...]] = {
     "object": (dict,), "array": (list,), "string": (str,), "boolean": (bool,), "integer": (int,),
     "number": (int, float),
@@ -28,7 +28,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
 def mistakes(tapp: Document) -> tuple[str, ...]:
     """Returns sentences about mistakes for which an API server would refuse the TApp.
 
-    If there are many, the last sentence is the number of the others.
+    If there are more than `_MAX_MISTAKES`, the last sentence says how many are not listed.
     """
     versions = shipped.manifest(shipped.DEFINITION)["spec"]["versions"]
     schema = versions[0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
@@ -48,7 +48,8 @@ def mistakes(tapp: Document) -> tuple[str, ...]:
 
 
 def _value_mistakes(path: str, value: Any, schema: Document) -> Iterator[str]:
-    """Yields the mistakes of a value by its OpenAPI schema, with the path of each.
+    """Yields a sentence, with the field's path, for each violation of the OpenAPI schema in a
+    value.
 
     A null is ignored, because the API server drops most nulls.
     """

@@ -1,9 +1,9 @@
-"""Watches which instances serve in a simulation, and why others do not.
+"""Follows which instances serve in a simulation, and why the other instances do not.
 
-`ServingWatch` reads the true cluster after every step of the clock. An instance *serves* if its pod
-is Ready and not being deleted, its processes run the images of the pod's spec, and their probes
-pass. It is *available* if it has served for minReadySeconds. If it stops serving because
-Metacontroller has written to its pod, the update has taken it; otherwise the fault has.
+`ServingWatch` reads the simulated cluster after every step of the simulated clock. An instance
+*serves* if its pod is Ready and not being deleted, its processes run the images of the pod's spec,
+and their probes pass. It is *available* if it has served for minReadySeconds. If it stops serving
+because Metacontroller has written to its pod, the cause is `UPDATE`, otherwise `FAULT`.
 """
 
 from collections.abc import Iterable
@@ -19,21 +19,25 @@ from tapp.storage.claims import instance_number
 from tapp.words.vocabulary import DRAIN
 
 UPDATE, FAULT, NEW = "update", "fault", "new"
-"""Why an instance does not serve: an update took it, a fault took it, or it has never served."""
+"""Causes of an outage: an update stopped the instance, a fault stopped the instance, or the
+instance has never served.
+"""
 
 
 @dataclass(frozen=True)
 class Outage:
-    """An instance that does not serve."""
+    """Why and since which update one instance does not serve."""
 
     cause: str  # `UPDATE`, `FAULT` or `NEW`
-    generation: int = 0  # the TApp's generation of the update that took it
-    was_available: bool = False  # True if it was available when the update took it
+    # if the cause is `UPDATE`: the generation of the TApp whose sync decided the update
+    generation: int = 0
+    # if the cause is `UPDATE`: True if the instance was available before
+    was_available: bool = False
 
 
 @dataclass(frozen=True)
 class Away:
-    """The instances that should run and do not serve at one time."""
+    """The instances that should run and do not serve at one time, grouped by cause."""
 
     at: float  # seconds since the epoch
     by_update: tuple[int, ...] = ()
@@ -48,12 +52,12 @@ class Away:
 
 @dataclass
 class ServingWatch:
-    """Follows the instances of one TApp in a simulated cluster.
+    """Follows which instances of one TApp serve in a simulated cluster.
 
     Attributes:
-        world: the cluster.
+        world: the simulated cluster.
         name: the name of the TApp.
-        namespace: its namespace.
+        namespace: the namespace of the TApp.
         should_run: the numbers of the instances that should run.
         generation: the generation of the TApp on which the last sync decided.
     """
@@ -65,10 +69,13 @@ class ServingWatch:
     generation: int = 0
     pods: dict[int, Document] = field(default_factory=dict)
     serving: dict[int, float] = field(default_factory=dict)
-    """Instance number -> since when it serves, in seconds of the simulated clock."""
+    """For each serving instance: its number -> when it began to serve, in seconds since the epoch.
+
+    The time is minus infinity if the instance served when the watch began.
+    """
     outages: dict[int, Outage] = field(default_factory=dict)
     history: list[Away] = field(default_factory=list)
-    """Who did not serve, at each time when that changed."""
+    """The instances that did not serve, recorded whenever they changed, in order of time."""
     _events: list[Event] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -84,13 +91,17 @@ class ServingWatch:
         self.world.watch(self._events.append)
 
     def id_of(self, pod: Document) -> int | None:
-        """Returns the number of a pod's instance; None if the pod is none of an instance."""
+        """Returns the number of the instance to which a pod belongs, by the pod's name.
+
+        None if the name is not the TApp's name with a number.
+        """
         return instance_number(pod["metadata"]["name"], f"{self.name}-")
 
     def is_available(self, id: int, min_ready_seconds: float) -> bool:
-        """Returns True if an instance serves, and has done so for minReadySeconds.
+        """Returns True if an instance has served for minReadySeconds without interruption.
 
-        Times in statuses are whole seconds, so a part of a second more is granted.
+        The fraction of the second in which it began to serve is ignored, because times in a pod's
+        status are whole seconds.
         """
         since = self.serving.get(id)
         if since is None:
@@ -100,10 +111,11 @@ class ServingWatch:
         return self.world.clock.now - floor(since) + 0.001 >= min_ready_seconds
 
     def news(self, writes: Iterable[Write]) -> list[tuple[Event, bool]]:
-        """Returns the changes since the last call, each with whether Metacontroller made it.
+        """Returns the changes of objects since the last call, each with True if Metacontroller made
+        it.
 
-        `writes` are the writes of Metacontroller since then. The status alone is left out, because
-        a DecoratorController writes it.
+        `writes` are the writes of Metacontroller since the last call. Writes of a status do not
+        count, because a DecoratorController makes them.
         """
         events, self._events[:] = list(self._events), []
         ours = {
@@ -116,14 +128,18 @@ class ServingWatch:
         ]
 
     def take(self, id: int, min_ready_seconds: float) -> None:
-        """Notes that an update takes an instance now. An instance that does not serve is left."""
+        """Records that an update stops an instance now. Does nothing if the instance does not
+        serve.
+        """
         if id in self.serving:
             was = self.is_available(id, min_ready_seconds)
             del self.serving[id]
             self.outages[id] = Outage(UPDATE, self.generation, was)
 
     def see(self, event: Event) -> None:
-        """Takes a change of a pod into account."""
+        """Updates the records after a change of an object. Ignores objects that are no pods of this
+        TApp.
+        """
         id = self.id_of(event.object)
         if event.kind.name != "Pod" or id is None:
             return
@@ -134,7 +150,10 @@ class ServingWatch:
         self._look(id)
 
     def end_step(self, now: float) -> None:
-        """Notes who does not serve after a step of the clock; `now` is in seconds since 1970."""
+        """Records which instances do not serve after a step of the simulated clock.
+
+        `now` is in seconds since the epoch.
+        """
         for id in list(self.outages):
             self._look(id)
         for id in self.should_run:
@@ -185,7 +204,9 @@ def is_ready(pod: Document) -> bool:
 
 
 def is_leaving(pod: Document) -> bool:
-    """Returns True if the service has asked a pod to leave its Services before a restart."""
+    """Returns True if the pod has the annotation by which the service asks it to leave its
+    Services.
+    """
     return DRAIN in (pod["metadata"].get("annotations") or {})
 
 
@@ -200,9 +221,10 @@ def images_of(pod: Document) -> dict[str, str]:
 
 
 def takes(event: Event) -> bool:
-    """Returns True if a write of Metacontroller to a pod stops or restarts its containers.
+    """Returns True if a write of Metacontroller stops or restarts the containers of a pod.
 
-    A pod that is asked to leave its Services counts, too: after that it gets no requests.
+    A write that asks the pod to leave its Services counts, too, because the pod then gets no more
+    requests.
     """
     old, new = event.old, event.new
     if old is None or old["metadata"].get("deletionTimestamp"):

@@ -1,9 +1,9 @@
 """Corrects a forecast if objects with the names of new children exist already.
 
-Such objects do not belong to the TApp, for example before `kubectl tapp adopt`, so the forecast
-ignores them. Metacontroller does not report a pod that has the name already: it creates no pod, and
-the instance stays without one. A claim that exists already is used by the new pod, with its data.
-A Service or PodDisruptionBudget of somebody else stays, and the TApp gets none.
+Such objects do not belong to the TApp, for example before `kubectl tapp adopt`. So the simulation
+does not contain them. If a pod has the name already, Metacontroller creates no pod and reports
+nothing, and the instance stays without a pod. A claim that exists already is used by the new pod,
+with its data. A Service or PodDisruptionBudget of another owner stays, and the TApp gets none.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sized
@@ -25,22 +25,26 @@ from tapp.words.kinds import CLAIM, DISRUPTION_BUDGET, POD, SERVICE
 from tapp.words.quoted import short
 
 _MAX_NAMED = (
-    100  # Names in one call of kubectl; for more names all objects of the namespace are listed
+    # Largest number of names in one call of kubectl; for more names, all objects of the namespace
+    # are listed
+    100
 )
-_MAX_CHARACTERS = 200  # Characters of a list of names
+_MAX_CHARACTERS = 200  # Largest number of characters of a list of names in a sentence
 _POD = "a pod with its name exists already"
 
 
 def with_existing_children(
     cluster: ClusterAccess, observed: Observed, edited: Document, found: Forecast
 ) -> Forecast:
-    """Returns the forecast, corrected for objects that exist already and are not the TApp's.
+    """Returns the forecast, corrected for objects that exist already and do not belong to the TApp.
 
-    It also says which pods will lose a label of a StatefulSet, of the TApp or about to be adopted.
+    A remark of the result names the pods that will lose a label of a StatefulSet: pods of the TApp,
+    and pods that it is about to adopt.
 
     Args:
         cluster: the access to the cluster.
-        observed: the TApp before the edit; without a uid it does not exist yet.
+        observed: the TApp before the edit, with its objects. A TApp without a uid does not exist
+            yet.
         edited: the TApp after the edit.
         found: the forecast.
     """
@@ -135,8 +139,9 @@ def _without_taken_budget(cluster: ClusterAccess, tapp: Document, found: Forecas
 
 
 def _other_writes(found: Forecast, taken: Collection[tuple[str, str]]) -> tuple[Write, ...]:
-    """Returns the writes of a forecast without creations of these objects: pairs of kind and
-    name.
+    """Returns the writes of a forecast, without the creations of the objects in `taken`.
+
+    `taken` has pairs of kind and name.
     """
     return tuple(x for x in found.writes if x.verb != "create" or (x.kind, x.name) not in taken)
 
@@ -153,8 +158,8 @@ def _it_or_each(names: Sized) -> str:
 def _look_up(
     cluster: ClusterAccess, resource: str, names: list[str], space: str
 ) -> list[Document] | str:
-    """Returns the objects with these names that exist, or a sentence that says why they are
-    unreadable.
+    """Returns the existing objects with these names, or a sentence that says why they cannot be
+    read.
     """
     if not names:
         return []
@@ -168,7 +173,8 @@ def _look_up(
 
 
 def _owner_phrase(item: Document, tapp: Document) -> str:
-    """Returns a phrase that says who owns an object and how the TApp can adopt the object.
+    """Returns a phrase that names the owner of an object and says how the TApp can adopt the
+    object.
 
     Returns "" if the object belongs to the TApp.
     """
@@ -182,8 +188,9 @@ def _owner_phrase(item: Document, tapp: Document) -> str:
 def _without_creations(found: Forecast, pods: Mapping[int, str], claims: Iterable[str]) -> Forecast:
     """Returns the forecast without the creation of pods and claims whose names are taken.
 
-    `pods` maps instance numbers to phrases about the owner of the existing pod; such an instance
-    waits. `claims` are names; an existing claim is kept.
+    `pods` maps instance numbers to phrases about the owner of the existing pod. The outcome of
+    these instances becomes waiting. `claims` are the names of existing claims. Their effect becomes
+    kept.
     """
     kept = dict.fromkeys(claims, "kept")
 
@@ -196,8 +203,8 @@ def _without_creations(found: Forecast, pods: Mapping[int, str], claims: Iterabl
         waiting = replace(each, outcome=Outcome.WAITING, waits_for=why)
         return replace(waiting, message="", began=None, done=None)
 
-    # Steps that create only these pods are left out. Steps that change only labels name no
-    # instances, and stay.
+    # A step that creates only such pods has nothing left and is removed. A step without any
+    # instance, which changes only labels, stays.
     steps = (
         replace(each, created=tuple(id for id in each.created if id not in pods))
         for each in found.steps

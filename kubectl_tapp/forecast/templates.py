@@ -20,7 +20,7 @@ _OF_TEMPLATES = ("template", "templatePool")
 
 
 def read_spec(tapp: Document) -> TAppSpec | None:
-    """Returns the spec of a TApp as the service parses it, or None if the spec is invalid."""
+    """Returns the spec of a TApp as the service parses it; None if the spec is invalid."""
     try:
         return TAppSpec.model_validate(tapp.get("spec") or {})
     except ValidationError:
@@ -45,7 +45,9 @@ def template_bodies(tapp: Document) -> dict[str, Document]:
 
 
 def templates_of(tapp: Document) -> Templates | None:
-    """Returns the templates of a TApp, filled for each instance, or None if the spec is invalid."""
+    """Returns the templates of a TApp, which fill the placeholders for each instance; None if the
+    spec is invalid.
+    """
     spec, meta = read_spec(tapp), tapp["metadata"]
     return (
         None if spec is None else resolve_templates(spec, meta["name"], meta.get("namespace") or "")
@@ -55,8 +57,8 @@ def templates_of(tapp: Document) -> Templates | None:
 def template_changes(observed: Observed, edited: Document) -> tuple[TemplateChange, ...]:
     """Returns the templates that the edit adds, removes or changes, sorted by name.
 
-    `observed` is the TApp before the edit. Without a uid it does not exist yet, so all templates
-    are added.
+    `observed` has the TApp before the edit. If that TApp has no uid, it does not exist yet, and all
+    templates count as added.
     """
     exists = bool(observed.tapp["metadata"].get("uid"))
     before = template_bodies(observed.tapp) if exists else {}
@@ -100,7 +102,7 @@ def unaffected_children(before: Document, after: Document) -> tuple[str, ...]:
     """Returns sentences about changes of the spec that do not affect existing pods or claims.
 
     Larger claims are left out, because the service's decisions report them. The result is empty if
-    `before` has no uid: then the TApp does not exist yet, and everything is new.
+    `before` has no uid, because then the TApp has no pods and claims yet.
     """
     old, new = read_spec(before), read_spec(after)
     if not before["metadata"].get("uid") or old is None or new is None:

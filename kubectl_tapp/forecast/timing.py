@@ -1,7 +1,8 @@
 """Estimates how long the TApp's instances take to start, restart and stop, from its pods.
 
-Only containers that an update has replaced count, because a crash or an outage has other causes.
-The service's record on a pod names the container that an update in place has replaced.
+Only the restarts of containers by an update count, because a restart after a crash or an outage may
+take another time. The service's record on a pod names the container that an update in place has
+replaced.
 
 `Durations` has the times of a template; `Timing.pace` computes them as medians of the samples.
 """
@@ -20,9 +21,11 @@ from tapp.words.times import UNKNOWN, seconds
 from tapp.words.vocabulary import IN_PLACE_UPDATE
 
 BEGIN, READY, SWAP, STOP = 5.0, 5.0, 3.0, 5.0
-"""Assumed seconds without samples: until a new pod's containers run; until its probes succeed;
-until a container runs with another image in place; until a container stops."""
-TIMES = ("begin", "ready", "swap", "stop")  # Names of these times, as fields of `Durations`
+"""Assumed seconds without samples: from a pod's creation until its containers run; from then until
+their probes succeed; from a container's end until it runs with another image; until a container has
+stopped.
+"""
+TIMES = ("begin", "ready", "swap", "stop")  # The fields of `Durations` that hold times
 LONGEST = 3600.0  # Longer intervals have another cause, such as a person who debugs the pod
 _CREATION_DELAY = 5.0  # Seconds that may pass between the end of a pod and the creation of the next
 
@@ -32,7 +35,7 @@ class Durations:
     """The durations that a forecast assumes for the instances of one template, in seconds."""
 
     begin: float  # from a pod's creation until its containers run
-    ready: float  # from then until the pod is Ready
+    ready: float  # from the start of its containers until the pod is Ready
     swap: float  # from a container's end until the updated container runs
     stop: float  # from the request to stop a container until it has stopped
     starts: int = 0  # number of samples for `begin` and `ready`; 0 if these are assumed
@@ -50,7 +53,7 @@ Samples = dict[str, list[float]]  # Observed times in seconds, by the names of `
 
 @dataclass
 class Timing:
-    """The times that were observed in the TApp's pods, for each template and for all together."""
+    """The times that the TApp's pods have taken, for each template and for all together."""
 
     by_template: dict[str, Samples] = field(default_factory=dict)
     all: Samples = field(default_factory=lambda: _merged(()))
@@ -58,8 +61,8 @@ class Timing:
     def pace(self, template: str, body: Document) -> Durations:
         """Returns the durations that a forecast assumes for the instances of a template.
 
-        `body` is the content of the template. A template without samples gets those of all
-        templates; without any samples, the assumed times are returned.
+        `body` is the content of the template. If a template has no samples of a time, the samples
+        of all templates count. If no template has samples, the result has the assumed time.
         """
         own = self.by_template.get(template, {})
         probed = any(
@@ -80,8 +83,9 @@ class Timing:
 
 
 def timing(observed: Observed, templates: dict[str, str]) -> Timing:
-    """Returns the times that the pods of a TApp show. `templates` maps pod names to template
-    names.
+    """Returns the times that the status of the TApp's pods shows.
+
+    `templates` maps pod names to template names.
     """
     samples = [
         (templates.get(pod["metadata"]["name"], ""), _samples_of(pod)) for pod in observed.pods
@@ -120,9 +124,10 @@ def _samples_of(pod: Document) -> Samples:
 
 
 def _end_of_replaced(pod: Document, container: Document) -> float | None:
-    """Returns when the predecessor of a container ended, if an update in place has replaced it.
+    """Returns when the previous run of a container ended, if an update in place has replaced that
+    run.
 
-    The time is in seconds since the epoch. None if the predecessor ended for another reason, or if
+    The time is in seconds since the epoch. None if the previous run ended for another reason, or if
     there is none. `container` is the status of the container.
     """
     annotations = pod["metadata"].get("annotations") or {}
@@ -140,7 +145,9 @@ def _grace(spec: Document) -> float:
 
 
 def _ready_since(pod: Document) -> float | None:
-    """Returns when all containers of a pod became ready, in seconds since the epoch, or None.
+    """Returns when all containers of a pod became ready, in seconds since the epoch.
+
+    None if they are not all ready.
 
     Readiness gates are left out, because they are not part of a start.
     """
@@ -156,7 +163,8 @@ def _add_sample(
     plausible.
 
     A sample is at most `most` seconds long. An interval that is longer by more than
-    `_CREATION_DELAY` has another cause and is ignored. None as a time means that it is unknown.
+    `_CREATION_DELAY` has another cause and is ignored. If a time is None, it is unknown, and no
+    sample is added.
     """
     if (
         before is not None

@@ -1,7 +1,9 @@
-"""Decides when enough updates of a long rollout were simulated, and estimates the rest.
+"""Decides when enough updates of a long rollout were simulated, and estimates the time of the
+others.
 
-After `SIMULATED_BUDGETS` times the budget, all further updates repeat the ones before. The rest
-takes the average time of the simulated instances.
+The simulation stops when the number of updates is `SIMULATED_BUDGETS` times the budget, because
+further updates only repeat earlier ones. Each remaining update is estimated to take the average
+time of the simulated updates.
 """
 
 from collections import defaultdict
@@ -15,13 +17,15 @@ from tapp.plan import Plan
 from tapp.words.groups import grouped
 from tapp.words.reasons import Reason
 
-SIMULATED_BUDGETS = 8  # Number of times that each budget is used in a simulation
+# Updates that are simulated under each budget, as a multiple of the instances that the budget
+# allows
+SIMULATED_BUDGETS = 8
 TemplateImages = tuple[str, ...]  # A template's name and its images
 _UPDATE_FOLLOWS = (*DELAYED, Reason.PULLING)
 
 
 def waiting_for_update(plan: Plan) -> list[Instance]:
-    """Returns the available instances whose update has still to begin."""
+    """Returns the available instances whose update has not begun yet."""
     return [
         case.instance
         for case in plan.notable
@@ -34,20 +38,23 @@ def waiting_for_update(plan: Plan) -> list[Instance]:
 class SimulatedUpdates:
     """The updates that a simulation has carried out, grouped by the budget that allowed them."""
 
-    # name of the budget to seconds for each instance, after `is_repeating` was True
+    # name of the budget -> average seconds for one instance; empty until `is_repeating` has
+    # returned True
     pace: dict[str, float] = field(default_factory=dict)
     _began_at: dict[str, float] = field(default_factory=dict)
     _updated: dict[str, dict[int, TemplateImages]] = field(
         default_factory=lambda: defaultdict(dict)
     )
-    """Name of the budget to instance number to the template and images of the update."""
+    """Name of the budget -> instance number -> template name and images after the update."""
 
     def is_repeating(self, plan: Plan) -> bool:
         """Returns True if the remaining updates only repeat those simulated so far.
 
-        Takes note of the updates that `plan` begins. The result is True if two conditions hold.
-        Each budget that instances wait for was used `SIMULATED_BUDGETS` times. Each template and
-        image that they wait for has started in some instance, because a new one might fail.
+        Also records the updates that `plan` begins. The result is True if three conditions hold.
+        Under each budget that instances wait for, `SIMULATED_BUDGETS` times as many updates are
+        complete as the budget allows at once. The waiting instances get only templates and images
+        that have already started in some instance, because others might fail. At least under one
+        budget, more instances wait than were simulated.
         """
         for case in plan.notable:
             instance = case.instance
@@ -74,7 +81,8 @@ class SimulatedUpdates:
     def seconds(self, plan: Plan) -> float:
         """Returns an estimate of the seconds until all waiting instances are updated.
 
-        `is_repeating` has returned True before. Different budgets are used in parallel.
+        Must be called after `is_repeating` has returned True. The updates under different budgets
+        run in parallel, so the longest estimate counts.
         """
         rows = grouped((_budget_name(plan, each), each.id) for each in waiting_for_update(plan))
         return max((self.pace.get(name, 0.0) * len(ids) for name, ids in rows.items()), default=0.0)
