@@ -26,7 +26,9 @@ instance has never served.
 
 @dataclass(frozen=True)
 class Outage:
-    """Why and since which update one instance does not serve."""
+    """The cause of one instance's outage, with the details of the update if an update is
+    the cause.
+    """
 
     cause: str  # `UPDATE`, `FAULT` or `NEW`
     # if the cause is `UPDATE`: the generation of the TApp whose sync decided the update

@@ -1,7 +1,7 @@
 """Builds tables that fit the width of the terminal.
 
-`fitted_table` shrinks or removes columns in a given order until the table fits. `plain_table`
-leaves the widths to rich.
+`fitted_table` shrinks or removes columns in a given order until the table fits. `plain_table` lets
+rich, the library that prints tables, choose the widths.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,8 +14,8 @@ from kubectl_tapp.base.errors import printable
 GAP = 2  # Blanks between two columns
 ShrinkStep = tuple[
     str, int
-]  # A heading, and the width to which its column shrinks; 0 removes the column
-# Columns whose cells are shortened at the beginning, because the end has the tag
+]  # The heading of a column, and the width in characters to which the column shrinks; 0 removes it
+# Columns whose cells are shortened at the beginning, because the tag of an image stands at its end
 _SHORTENED_AT_START = frozenset({"IMAGE", "IMAGES"})
 
 

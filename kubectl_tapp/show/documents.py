@@ -23,7 +23,9 @@ def status_document(view: Inspection) -> dict[str, Any]:
 
 
 def state_document(view: Inspection) -> dict[str, Any]:
-    """Returns the state of the TApp: instances, waits, budget, refusals and Events."""
+    """Returns the state of the TApp as an object: instances, reasons for waiting, budget, refusals
+    and Events.
+    """
     return {
         **_head(view),
         "instances": [_row(row) for row in view.rows],

@@ -1,7 +1,7 @@
-"""The next steps of a TApp: the advice for everything that keeps it from its spec now.
+"""The next steps of a TApp: advice on each problem that prevents the TApp from reaching its spec.
 
-`advice_now` is the entry point. The texts are those of `tapp.words.advice`; `next_step_lines` and
-`next_steps_document` name commands in them, and the page names its buttons.
+`advice_now` is the entry point. `tapp.words.advice` has the sentences. `next_step_lines` and
+`next_steps_document` put commands into them, and the page puts the names of its buttons into them.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -22,13 +22,16 @@ from tapp.words.reasons import Reason, Standing
 from tapp.words.remedies import COMMANDS, Advice, Remedy
 
 _BY_A_PERSON = (Reason.PAUSED, Reason.HELD, Reason.REACHED)
-"""Reasons that a person has chosen. `status` and `why` remind of them in lines of their own."""
+"""Reasons that a person has caused on purpose, such as a pause. `status` and `why` have separate
+lines about them, so the lines with next steps leave them out.
+"""
 
 
 def advice_now(view: Inspection) -> list[Advice]:
-    """Returns advice on the conditions of a TApp and the decisions about it, the most urgent first.
+    """Returns advice on a TApp's conditions and on the decisions about its instances, the most
+    urgent first.
 
-    The list is empty if nothing is to be done by a person.
+    The list is empty if the TApp is being deleted, or if a person has nothing to do.
     """
     if view.observed.tapp["metadata"].get("deletionTimestamp"):
         return []
@@ -36,8 +39,10 @@ def advice_now(view: Inspection) -> list[Advice]:
 
 
 def advice_about(view: Inspection, id: int) -> list[Advice]:
-    """Returns advice on one instance, the most urgent first; empty if nothing is to be done by a
-    person.
+    """Returns advice on the decision about one instance and on its pod, the most urgent first.
+
+    The list is empty if the TApp is being deleted, or if a person has nothing to do about the
+    instance.
     """
     if view.observed.tapp["metadata"].get("deletionTimestamp"):
         return []
@@ -70,9 +75,10 @@ def _all_advice(view: Inspection) -> Iterator[Advice]:
 
 
 def _trouble(view: Inspection, blocked: Iterable[int]) -> Iterator[Advice]:
-    """Yields advice on the pods of these blocked instances, if they do not run well."""
+    """Yields advice on pods that do not run well, for these blocked instances."""
     cases = [view.cases[id] for id in blocked]
-    # A blocked decision has advice of its own, and its pod may run well.
+    # If the decision itself blocks an instance, `_decisions` has the advice, and the pod may run
+    # well.
     troubled = [it for it in cases if it.decision.reason.standing is not Standing.BLOCKED]
     broken = [each.instance.pod for each in troubled]
     if any(pod and not pod.silent and not pod.terminating for pod in broken):
@@ -82,12 +88,16 @@ def _trouble(view: Inspection, blocked: Iterable[int]) -> Iterator[Advice]:
 
 
 def _decisions(view: Inspection, ids: Iterable[int]) -> Iterator[Advice]:
-    """Yields advice on the decisions about these instances, once for each reason."""
+    """Yields advice on the decisions about the instances `ids`: one piece for each different
+    reason.
+    """
     yield from (advice_on(each) for each in {view.cases[id].decision.reason: None for id in ids})
 
 
 def next_step_lines(view: Inspection, *, without: Collection[Remedy] = ()) -> list[str]:
-    """Returns the advice with commands, one line each; empty unless the TApp is stuck or Degraded.
+    """Returns the next steps of a TApp with their commands, one line for each piece of advice.
+
+    The list is empty if the TApp is neither stuck nor Degraded.
 
     Sentences with a remedy of `without`, or with one that has no effect now, are left out.
     """
@@ -99,8 +109,8 @@ def next_step_lines(view: Inspection, *, without: Collection[Remedy] = ()) -> li
 
 
 def next_step_block(view: Inspection, *, without: Collection[Remedy] = ()) -> list[str]:
-    """Returns the lines of `next_step_lines`, preceded by an empty line; empty if there are no
-    lines.
+    """Returns the lines of `next_step_lines` after an empty line, or an empty list if there are no
+    such lines.
     """
     lines = next_step_lines(view, without=without)
     return ["", *lines] if lines else []
@@ -111,8 +121,8 @@ def lines_of(
 ) -> list[str]:
     """Returns the lines `next step for REASON: ...` for these pieces of advice.
 
-    Advice on a state that a person has chosen, such as a pause, is left out. So are sentences with
-    a remedy of `without`, or with one that has no effect now.
+    Advice on a state that a person has chosen, such as a pause, is left out. Sentences are also
+    left out if they name a remedy that is in `without` or that has no effect now.
     """
     needed = [each for each in advice if each.reason not in _BY_A_PERSON]
     if not needed:
@@ -125,10 +135,10 @@ def next_steps_document(
 ) -> list[dict[str, Any]]:
     """Returns the advice for `-o json`: an object for each sentence, the most urgent first.
 
-    Each object has the reason, the sentence, and the command that the sentence names, without
-    backquotes; the command is None if the sentence names no command. Advice on a state that a
-    person has chosen is included. Sentences with a remedy of `without`, or with one that has no
-    effect now, are left out.
+    Each object has the reason, the sentence, and the command in the sentence, without backquotes.
+    The command is None if the sentence names no command. Advice on a state that a person has chosen
+    is included. Sentences are left out if they name a remedy that is in `without` or that has no
+    effect now.
     """
     advice = advice_now(view)
     if not advice:
@@ -146,8 +156,9 @@ def next_steps_document(
 
 
 def _commands(view: Inspection, without: Collection[Remedy]) -> Callable[[Remedy], str]:
-    """Returns a function that returns the command of a remedy in backquotes, or "" if the remedy
-    is in `without` or has no effect now.
+    """Returns a function from a remedy to its command in backquotes.
+
+    The function returns "" if the remedy is in `without` or has no effect now.
     """
     history: list[revisions.HistoryEntry] = []
     with suppress(CommandError):
@@ -157,9 +168,11 @@ def _commands(view: Inspection, without: Collection[Remedy]) -> Callable[[Remedy
 
 
 def texts_of(advice: Iterable[Advice], word: Callable[[Remedy], str]) -> list[str]:
-    """Returns a text `REASON: ...` for each piece of advice, without sentences of earlier texts.
+    """Returns a text `REASON: ...` for each piece of advice. No sentence is repeated in a later
+    text.
 
-    `word` returns the command or the button for a remedy; "" leaves out the sentences that name it.
+    `word` returns the command or the button's name for a remedy. If `word` returns "", the
+    sentences that name this remedy are left out.
     """
     known: set[str] = set()
     texts = []

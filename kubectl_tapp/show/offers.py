@@ -1,6 +1,7 @@
 """Says which changes of a TApp have no effect now, and why.
 
-The page disables the buttons of these changes, and advice leaves them out.
+`without_effect` is the entry point for changes of the TApp, and `without_effect_on` for changes of
+one instance. The page disables the buttons of these changes, and advice does not recommend them.
 """
 
 from collections.abc import Iterable, Mapping
@@ -25,7 +26,8 @@ def held_instances(view: Inspection) -> list[int]:
 
 
 def without_effect(view: Inspection, history: Iterable[HistoryEntry]) -> Mapping[str, str]:
-    """Returns the changes that have no effect now: name of the change on the page -> the reason.
+    """Returns the changes of a TApp that have no effect now: name of the change on the page -> the
+    reason.
 
     `history` are the revisions of the TApp's templates.
     """
@@ -61,7 +63,7 @@ def without_effect_on(view: Inspection, id: int) -> Mapping[str, str]:
     """Returns the changes that have no effect on one instance now: name of the change -> the
     reason.
 
-    Only changes of chosen instances are considered, such as `kill` and `hold`.
+    Only changes that a user makes to chosen instances are considered, such as `kill` and `hold`.
     """
     spec, instance = spec_of(view.observed.tapp), view.cases[id].instance
     stopped, no_pod = "", "" if view.pod(id) else f"instance {id} has no pod"
@@ -83,16 +85,19 @@ def without_effect_on(view: Inspection, id: int) -> Mapping[str, str]:
 
 
 def _nothing_to_adopt(view: Inspection) -> str:
-    """Returns why no pod or claim can be adopted; "" if there may be one without an owner."""
+    """Returns why the TApp can adopt no pod or claim; "" if there may be a pod or claim without an
+    owner.
+    """
     if any(each.type == Type.CLAIMS_NOT_OWNED for each in view.refused):
         return ""
-    # An instance without a pod may have a name that is taken, and its claims are unknown.
+    # If an instance has no pod, a pod without an owner may have its name, and its claims are
+    # unknown.
     complete = all(each.pod is not None for each in view.plan.instances)
     return "all instances have pods and claims of their own" if complete else ""
 
 
 def only_template(spec: TAppSpec) -> str:
-    """Returns why no instance can get another template: there is only one; "" if there are
+    """Returns why no instance can get another template, if the spec has only one; "" if it has
     several.
     """
     several = len(template_names(spec)) > 1

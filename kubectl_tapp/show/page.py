@@ -1,7 +1,7 @@
 """The forecast of an edit as one HTML page, for `kubectl tapp plan --html`.
 
-`page` is the entry point. The page contains its styles and pictures. It has no scripts and loads
-nothing, which its Content-Security-Policy enforces.
+`page` is the entry point. The page contains its styles and pictures, has no scripts and loads
+nothing. Its Content-Security-Policy enforces that.
 """
 
 from collections import Counter
@@ -97,7 +97,10 @@ _BAD_OUTCOMES = (Outcome.RECREATED, Outcome.DELETED, Outcome.WAITING)
 
 
 def notes_section(lines: Iterable[str], title: str, kind: str) -> str:
-    """Returns a section with a paragraph for each line; "" without lines. `kind` is its class."""
+    """Returns an HTML section with a paragraph for each line; "" if there are no lines.
+
+    `kind` is the CSS class of the section.
+    """
     items = "".join(f'<p class="told {kind}">{escape(line)}</p>' for line in lines)
     return f"<section><h2>{escape(title)}</h2>{items}</section>" if items else ""
 
@@ -191,7 +194,10 @@ def _step(step: Step) -> str:
 
 
 def table_section(title: str, head: str, rows: list[str]) -> str:
-    """Returns a section with a table; "" without rows. `head` and `rows` are HTML."""
+    """Returns an HTML section with a table; "" if there are no rows.
+
+    `head` is the HTML of the heading row, and `rows` are the HTML of the other rows.
+    """
     if not rows:
         return ""
     return (

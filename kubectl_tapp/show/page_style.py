@@ -1,7 +1,7 @@
 """The style sheet of the page of `kubectl tapp plan --html`, for light, dark and print.
 
-`PICTURES` are the rules of the pictures and their legend, which the page of `kubectl tapp web` uses
-as well.
+`PICTURES` has the rules for the pictures and their legend. The page of `kubectl tapp web` uses
+these rules, too.
 """
 
 PICTURES = """

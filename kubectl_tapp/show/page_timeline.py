@@ -14,7 +14,7 @@ from tapp.words.ranges import id_list
 
 WIDTH, LEFT, RIGHT = 1100.0, 112.0, 24.0
 ROW, BAR, TOP = 26.0, 16.0, 30.0
-MAX_LABEL_CHARACTERS = 15  # Characters that fit beside a row
+MAX_LABEL_CHARACTERS = 15  # Characters of a label that fit to the left of a row
 MAX_ROWS = 250  # A picture with more rows than this would not be readable
 STATES = {
     "available": "available", "updating": "restarts in place", "stopping": "stops",
@@ -30,12 +30,12 @@ class Scale:
     """The horizontal axis of a picture, which converts seconds to coordinates."""
 
     def __init__(self, seconds: float) -> None:
-        """Sets the number of seconds that the picture shows, from its left end to the right."""
+        """Creates an axis whose left end is 0 seconds and whose right end is `seconds`."""
         self.seconds = seconds
         self.end = max(seconds * 1.04, 1.0)
 
     def x(self, at: float) -> float:
-        """Returns the horizontal coordinate of a time, which is in seconds from the left end."""
+        """Returns the horizontal coordinate of a time; `at` is in seconds from the left end."""
         return LEFT + (WIDTH - LEFT - RIGHT) * min(at, self.end) / self.end
 
     def ticks(self) -> list[float]:
@@ -67,7 +67,9 @@ def _shape(spans: Spans) -> Spans:
 
 
 def simulated_seconds(forecast: Forecast) -> float:
-    """Returns how many seconds of the rollout were simulated, without the estimated rest."""
+    """Returns the seconds that the simulated part of the rollout takes, without the
+    estimated part.
+    """
     return forecast.duration if forecast.rest is None else forecast.rest.at
 
 
@@ -170,7 +172,9 @@ def legend(forecast: Forecast) -> str:
 
 
 def used_states(forecast: Forecast) -> list[str]:
-    """Returns the keys of `STATES` that the timeline of a forecast shows, in their order."""
+    """Returns the keys of `STATES` that the timeline of a forecast shows, in the order of
+    `STATES`.
+    """
     used = {state for spans in forecast.states.values() for _, state in spans}
     return [state for state in STATES if state in used]
 

@@ -34,7 +34,7 @@ from tapp.words.ranges import id_list, ranges
 # Numbers of steps that are printed at the beginning and at the end of a long list
 FIRST_STEPS, LAST_STEPS = 8, 2
 MAX_VALUE_CHARACTERS = 60  # Characters of a value in a difference
-_COUNTED_ABOVE = 2  # Lists of more instances than this are followed by their count
+_COUNTED_ABOVE = 2  # Lists of more than this many instances are followed by their count
 SIGNS = {
     Outcome.UNCHANGED: ("·", "dim"), Outcome.LABELLED: ("~", "cyan"),
     Outcome.IN_PLACE: ("~", "yellow"), Outcome.RECREATED: ("±", "red"),
@@ -54,8 +54,8 @@ ORDER = tuple(SIGNS)
 
 
 def escape(text: str) -> str:
-    """Returns the text with rich markup made harmless and without control characters of
-    terminals.
+    """Returns the text without a terminal's control characters, and escaped so that rich prints it
+    as it is.
     """
     return unmarked(printable(text))
 
@@ -63,8 +63,8 @@ def escape(text: str) -> str:
 def print_plan(console: Console, forecast: Forecast, folded: bool = True) -> None:
     """Prints a forecast as text.
 
-    If `folded` is True, instances with equal outcome and reason share a line; otherwise each has
-    its own.
+    If `folded` is True, instances with equal outcome and reason share a line. Otherwise each
+    instance has a line of its own.
     """
     title = f"TApp {forecast.namespace}/{forecast.name}"
     if forecast.refused:
@@ -186,7 +186,8 @@ def _print_instances(console: Console, forecast: Forecast, *, folded: bool) -> N
 def grouped_outcomes(
     instances: Iterable[InstanceForecast],
 ) -> list[tuple[list[int], InstanceForecast]]:
-    """Returns groups of instances with equal outcome and reason: their numbers, and one of them.
+    """Returns groups of instances with equal outcome and reason: the numbers of all, and the
+    forecast of the first.
 
     The groups with the most disruptive outcomes come first.
     """
@@ -239,8 +240,8 @@ def _print_steps(console: Console, forecast: Forecast) -> None:
 
 
 def rest_line(rest: Rest) -> str:
-    """Returns a sentence about the instances whose updates were not simulated and follow in the
-    same way.
+    """Returns a sentence about the remaining updates of a long rollout, which were not simulated:
+    their number, and an estimate of the time.
     """
     count, seconds = len(rest.instances), rounded_duration(rest.seconds)
     verb = "follows" if count == 1 else "follow"
@@ -281,8 +282,8 @@ def _print_budget(console: Console, forecast: Forecast) -> None:
 
 
 def _time_line(forecast: Forecast) -> str:
-    """Returns a phrase that says how long the edit takes, or when it stops before it is
-    complete.
+    """Returns a phrase that says how long the edit takes, or, if it gets stuck, when its last
+    change happens.
     """
     text = rounded_duration(forecast.duration) if forecast.duration >= 1 else "1 s"
     if forecast.stuck:

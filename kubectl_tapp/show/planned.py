@@ -24,7 +24,7 @@ Model = dict[str, Any]
 
 
 def plan_model(forecast: Forecast) -> Model:
-    """Returns the values that the page's dialog shows of a forecast."""
+    """Returns the values of a forecast that the page's dialog shows."""
     refused = bool(forecast.refused)
     notes = [*forecast.pace, *forecast.notes]
     if forecast.rest is not None:
@@ -58,10 +58,11 @@ def plan_model(forecast: Forecast) -> Model:
 
 
 def _difference(template: str, path: str, before: object, after: object, effect: str) -> Model:
-    """Returns the values that the dialog shows of one changed field.
+    """Returns the values of one changed field that the dialog shows.
 
-    `template` is the name of its template, or "" for a field outside the templates. `before` or
-    `after` is None if the field is added or removed.
+    `template` is the name of the template that has the field, or "" for a field outside the
+    templates. `before` is None if the edit adds the field, and `after` is None if the edit removes
+    it.
     """
     if before is None:
         sign, values = "plus", json_line(after)

@@ -21,8 +21,8 @@ from simulator.schedule import KINDS
 from tapp.words.groups import grouped
 from tapp.words.ranges import id_list
 
-_FIRST, _LAST = 14, 6  # Lines of a long timeline that are printed at its beginning and its end
-_MAX_NAMED = 5  # Seeds that are named in a line
+_FIRST, _LAST = 14, 6  # Lines that are printed of a long timeline, at its beginning and at its end
+_MAX_NAMED = 5  # Largest number of seeds that a line names
 WHAT_IT_IS = (
     "This is a random search in a simulator, and no proof: other faults, or the same ones at other "
     "moments, may do more harm.",
@@ -67,7 +67,7 @@ def _print_lines(console: Console, lines: Iterable[str], style: str) -> None:
 
 
 def headline(found: Rehearsal) -> str:
-    """Returns one line about the number of runs, their faults and their seeds."""
+    """Returns one line that says how many runs there were, with which faults and which seeds."""
     count, faults = len(found.played), found.settings.faults
     if found.interrupted:
         return f"interrupted after {count} of {found.settings.runs} runs"
@@ -89,7 +89,11 @@ def _print_summary(console: Console, found: Rehearsal) -> None:
 
 
 def summary(found: Rehearsal) -> list[tuple[str, ...]]:
-    """Returns rows of a table: the measure, undisturbed, in the worst run, and a remark."""
+    """Returns the rows of the summary table: a measure, its value without faults, its worst value
+    with faults, and a remark.
+
+    The result is empty if the edit was refused.
+    """
     calm, worst = found.undisturbed, found.worst
     if calm is None:
         return []
@@ -125,14 +129,20 @@ def _lasted(run: Played | None) -> str:
 
 
 def slowest(found: Rehearsal) -> Played | None:
-    """Returns the run that took longest; one that never came to an end took longest."""
+    """Returns the run that took longest; None if there is no run.
+
+    A run that never completed the edit counts as the longest.
+    """
     return max(
         found.played, key=lambda x: float("inf") if x.duration is None else x.duration, default=None
     )
 
 
 def times(found: Rehearsal) -> str:
-    """Returns the median and the 95th percentile of the times, as a phrase."""
+    """Returns a phrase with the median and the 95th percentile of the runs' durations.
+
+    Returns "" if fewer than two runs completed the edit.
+    """
     known = found.durations
     if len(known) < 2:  # noqa: PLR2004 - of one run there is no median
         return ""
@@ -141,7 +151,11 @@ def times(found: Rehearsal) -> str:
 
 
 def sections(found: Rehearsal) -> list[tuple[str, list[str], str]]:
-    """Returns title, lines and style of what went wrong, and of what did not."""
+    """Returns the sections about broken promises, stuck instances and deleted claims: title, lines
+    and color of each.
+
+    A section without problems has one line that says so.
+    """
     runs = found.everything
     broken = _with_seeds((text, run) for run in runs for text in run.violations)
     stuck = _with_seeds((_without_numbers(text), run) for run in runs for text in run.stuck)
@@ -176,7 +190,9 @@ def _with_seeds(found: Iterable[tuple[str, Played]]) -> list[str]:
 
 
 def _without_numbers(text: str) -> str:
-    """Returns a sentence without its list of instances, so that equal ones can be counted."""
+    """Returns a sentence with "some instances" instead of the instance numbers, so that sentences
+    about different instances can be grouped.
+    """
     return re.sub(r"^instances? [\d, -]+", "some instances", text)
 
 
@@ -191,7 +207,11 @@ def _print_kinds(console: Console, found: Rehearsal) -> None:
 
 
 def by_kind(found: Rehearsal) -> list[tuple[str, ...]]:
-    """Returns a row for each kind of fault: name, runs, fewest serving, longest, stuck runs."""
+    """Returns a row for each kind of fault that occurred.
+
+    Each row has the name, the number of runs, the fewest instances that served, the longest
+    duration, and the number of stuck runs.
+    """
     rows: list[tuple[str, ...]] = []
     for kind in found.kinds:
         runs = found.of_kind(kind)
@@ -205,7 +225,7 @@ def by_kind(found: Rehearsal) -> list[tuple[str, ...]]:
 
 
 def faults_line(found: Rehearsal) -> str:
-    """Returns a sentence about the kinds of faults and how long each lasts."""
+    """Returns a sentence that says how long each kind of fault lasts, in seconds."""
     spans = [
         f"{name} {KINDS[name].shortest:g}-{KINDS[name].longest:g} s"
         for name in found.kinds
@@ -241,14 +261,18 @@ def _line(each: Moment) -> str:
 
 
 def clock(seconds: float) -> str:
-    """Returns a time of a run, such as `+41.2s` or `+6:03`."""
-    if seconds < 100:  # noqa: PLR2004 - two digits
+    """Returns a time of a run as text, such as `+41.2s`, or `+6:03` (minutes and seconds) from 100
+    seconds on.
+
+    `seconds` is the time since the edit.
+    """
+    if seconds < 100:  # noqa: PLR2004 - at most two digits before the point
         return f"+{seconds:.1f}s"
     return f"+{int(seconds) // 60}:{int(seconds) % 60:02}"
 
 
 def as_document(found: Rehearsal) -> dict[str, Any]:
-    """Returns a rehearsal as plain JSON values with camelCase keys."""
+    """Returns a rehearsal as plain JSON values with camelCase keys, for `-o json` and `-o yaml`."""
     if found.refused:
         return {"name": found.name, "namespace": found.namespace, "refused": list(found.refused)}
     return {

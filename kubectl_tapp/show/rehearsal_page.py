@@ -1,6 +1,7 @@
 """A rehearsal as one HTML page, for `kubectl tapp rehearse --html`.
 
-`rehearsal_page` is the entry point. Like the page of a plan, it has no scripts and loads nothing.
+`rehearsal_page` is the entry point. The page has no scripts and loads nothing, as the page of a
+plan.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,7 +20,7 @@ from kubectl_tapp.show.rehearsal import (
     summary,
 )
 
-_MAX_LINES = 400  # Lines of the timeline
+_MAX_LINES = 400  # Largest number of lines of the timeline
 
 
 def rehearsal_page(found: Rehearsal) -> str:

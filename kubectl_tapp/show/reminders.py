@@ -1,4 +1,4 @@
-"""Builds the reminders: lines that `status` and `why` repeat until a person acts.
+"""Builds reminders: lines that `status` and `why` print on each call until a person acts.
 
 `reminders_block` is the entry point. There is a reminder about each of these states:
 
@@ -21,11 +21,11 @@ from tapp.words.reasons import Reason
 
 
 def reminders_block(view: Inspection, *, holds: bool) -> list[str]:
-    """Returns all reminders with their commands, preceded by an empty line; empty if there are
-    none.
+    """Returns all reminders with their commands, after an empty line, or an empty list if there are
+    no reminders.
 
-    `holds` is True to include holds that delay nothing now. `why` passes False, because it shows
-    each hold with its instance.
+    If `holds` is True, there is also a reminder about holds that delay nothing now. `why` passes
+    False, because it shows each hold with its instance.
     """
     held = _idle_holds(view) if holds else []
     found = [*continuation_block(view)[1:], *_stopped(view), *held, *reminders(view)]

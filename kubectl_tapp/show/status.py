@@ -1,8 +1,8 @@
 """The text of `kubectl tapp status`: a headline, a table of instances, the budget, and reasons.
 
-`status_text` is the entry point. `status_text_from_status` is used if the user may not read pods,
-and shows the TApp's status alone. `Changes` prints the changes between two looks, for `--watch`
-without a terminal.
+`status_text` is the entry point. If the user may not read pods, `status_text_from_status` shows
+only the TApp's status. `Changes` finds the changes between two inspections, for `--watch` without a
+terminal.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -36,7 +36,7 @@ from tapp.words.ranges import about, id_list, ranges
 from tapp.words.times import written
 from tapp.words.vocabulary import InstanceStatus
 
-_MAX_UNFOLDED = 24  # TApps with more instances than this show equal instances in one line
+_MAX_UNFOLDED = 24  # In TApps with more than this many instances, equal instances share a line
 _IMAGE_WIDTH = 48
 _HEADINGS = ("ID", "TEMPLATE", "REVISION", "IMAGE", "STATE", "READY", "RESTARTS", "NODE", "SINCE")
 _SHRINK_STEPS: Sequence[ShrinkStep] = (
@@ -193,7 +193,8 @@ def _style(row: Row) -> str:
 def lines_below_table(view: Inspection) -> list[str]:
     """Returns the lines below the table: budget, waiting instances, refusals and failed syncs.
 
-    If the TApp is being deleted, they say what the deletion waits for, instead of the budget.
+    If the TApp is being deleted, the lines name the objects that the deletion waits for, instead of
+    the budget.
     """
     going = deletion_message(view.observed.tapp)
     lines = ["", going] if going else [*(["", view.idle] if view.idle else []), *budget_block(view)]
@@ -218,7 +219,7 @@ def reasons_by_instances(view: Inspection) -> list[tuple[str, list[int]]]:
 
 
 class Changes:
-    """Finds the changes of a TApp since the previous look, for `status --watch` without a
+    """Finds the changes of a TApp since the previous inspection, for `status --watch` without a
     terminal.
     """
 
@@ -231,9 +232,10 @@ class Changes:
         self._head = headline(view)
 
     def lines_since_last_look(self, view: Inspection) -> Iterator[str]:
-        """Yields a line for each group of equal changes and for each new reason.
+        """Yields a line for each group of equal changes of instances, and for each new reason for
+        waiting.
 
-        The inspection is remembered for the next call.
+        The next call compares with the state in `view`.
         """
         at = written(view.plan.now)
         rows = {row.id: _row_text(row) for row in view.rows}
@@ -255,7 +257,9 @@ class Changes:
 def grouped_changes(
     before: Mapping[int, str], after: Mapping[int, str]
 ) -> Iterator[tuple[list[int], str, str]]:
-    """Groups instances whose text changed alike, and yields the numbers, the old and the new text.
+    """Groups the instances whose text changed from the same old text to the same new text.
+
+    Yields the instance numbers, the old text and the new text of each group.
 
     `before` and `after` map instance numbers to texts. The old text is empty for a new instance,
     and the new text is empty for an instance that is gone.

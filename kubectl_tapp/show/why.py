@@ -2,8 +2,8 @@
 
 `why_lines` is the entry point. It explains each instance with its containers and Events
 (`explain_instances`), and puts instances with equal explanations into one block. Lines about the
-whole TApp follow: the budget, refusals, failed syncs, and how updates that a person has stopped go
-on.
+whole TApp follow: the budget, refusals, failed syncs, and how to continue updates that a person has
+stopped.
 """
 
 from collections.abc import Hashable, Iterable, Sequence
@@ -48,7 +48,8 @@ class Explanation:
     text: str  # the verdict as a sentence, with the problem of the pod, if any
     containers: Sequence[str]  # a sentence for each problem of the pod or its containers
     events: Sequence[str]  # a sentence for each warning Event of the pod and its claims
-    # what prevents the next action and is not visible to the service; empty if nothing
+    # a sentence about an obstacle to the next action that the service cannot see; empty if none is
+    # known
     obstacle: str = ""
     hold: str = ""  # the beginning of the line about the pod's hold; empty without a hold
 
@@ -92,8 +93,8 @@ def explain_instances(view: Inspection, ids: Iterable[int]) -> list[Explanation]
 def _hold_line_start(view: Inspection, id: int) -> str:
     """Returns the beginning of the line about the hold of an instance's pod; "" without a hold.
 
-    The caller appends the command that removes the hold. If the hold delays an action now, the
-    sentence about the decision has the reason of the hold already, so the line leaves it out.
+    The caller appends the command that removes the hold. The line has no reason of the hold if the
+    hold delays an action now, because the sentence about the decision has it already.
     """
     instance, decision = view.cases[id].instance, view.cases[id].decision
     hold = None if instance.pod is None else instance.pod.spec.hold
