@@ -26,7 +26,7 @@ def complete(words: Sequence[str], runner: Runner | None = None) -> int:
     Returns the exit code, which is 0 unless standard output cannot be written.
     """
     *before, last = words or [""]
-    # typer's protocol for the fish shell prints choices in the form that kubectl reads.
+    # In typer's protocol for the fish shell, the choices have the form that kubectl reads.
     line = f"{shlex.join([PROGRAM, *before])} {shlex.quote(last) if last else ''}"
     os.environ["_KUBECTL_TAPP_COMPLETE"] = "complete_fish"
     os.environ["_TYPER_COMPLETE_FISH_ACTION"] = "get-args"

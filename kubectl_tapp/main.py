@@ -83,7 +83,7 @@ register(app, rehearse)
 register(app, migrate)
 register(app, web)
 
-# The base class of all errors that the parser raises. typer does not export it.
+# The base class of all errors of click's parser. typer does not export this class.
 _ClickError: Any = typer.BadParameter.__mro__[2]
 
 
@@ -120,13 +120,13 @@ def run(
     except (KeyboardInterrupt, typer.Abort):
         code = Exit.INTERRUPTED
     except (BrokenPipeError, SystemExit) as error:
-        # click turns EPIPE into sys.exit(1).
+        # click calls sys.exit(1) if the reader of the output has closed the pipe (EPIPE).
         if isinstance(error, BrokenPipeError) or error.code == 1:
             return _end_quietly()
         code = int(error.code or 0)
     except OSError as error:
         code = _system_error(error)
-    except Exception as error:  # noqa: BLE001 - nobody is shown a traceback
+    except Exception as error:  # noqa: BLE001 - the user sees a sentence instead of a traceback
         code = _report(_fault_message(error), Exit.FAILED)
     return exit_code_after_flush(int(code or 0))
 
@@ -134,7 +134,7 @@ def run(
 def exit_code_after_flush(code: int) -> int:
     """Flushes standard output, and returns the exit code of the process.
 
-    That is `code`, unless the flush fails: then the exit code reports the failure.
+    The exit code is `code`. If the flush fails, it is the exit code of that failure.
     """
     error = flush_output()
     if isinstance(error, BrokenPipeError):
@@ -146,8 +146,9 @@ def exit_code_after_flush(code: int) -> int:
 
 @cache
 def command() -> Any:
-    """Returns the parser of the command line. It is built once in a process, because that takes
-    time.
+    """Returns the parser of the command line.
+
+    The parser is built once in a process, because building it takes time.
     """
     return typer.main.get_command(app)
 
@@ -165,7 +166,7 @@ def _usage(error: Any) -> int:
 
 
 def _end_quietly() -> int:
-    """Drops all further output and returns the exit code for a closed pipe.
+    """Discards all further output, and returns the exit code for a closed pipe.
 
     No message is printed, because the reader of the output has read enough.
     """
@@ -207,9 +208,10 @@ def main() -> None:
 
 
 def exit_on_signals() -> None:
-    """Lets SIGTERM and SIGHUP end the process by SystemExit, which deletes its temporary files.
+    """Lets SIGTERM and SIGHUP end the process by SystemExit, so that temporary files are deleted.
 
-    A signal that the caller ignores, as `nohup` ignores SIGHUP, stays ignored.
+    A signal that the parent process has set to be ignored, as `nohup` does with SIGHUP, stays
+    ignored.
     """
     for name in ("SIGTERM", "SIGHUP"):  # Windows has no SIGHUP
         number = getattr(signal, name, None)

@@ -1,1 +1,1 @@
-"""The commands, one file for each."""
+"""The commands of `kubectl tapp`; each long one has a file of its own."""

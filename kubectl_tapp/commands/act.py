@@ -21,10 +21,11 @@ from kubectl_tapp.edit import edits
 from tapp.words.vocabulary import RETRY
 
 Operations = Sequence[edits.Operation]
-_UNSURE = ("Timeout", "Unreachable")  # Errors after which a write may or may not have happened
+# Reasons of errors after which it is unknown whether the write happened
+_UNSURE = ("Timeout", "Unreachable")
 
 
-def carry_out(  # noqa: PLR0913 - what a verb under way consists of
+def carry_out(  # noqa: PLR0913 - all of them describe one run of a verb
     session: Session,
     seen: Observed,
     edited: Document,
@@ -44,8 +45,8 @@ def carry_out(  # noqa: PLR0913 - what a verb under way consists of
         edited: the TApp after the edit.
         choices: the options of the command, such as `--dry-run`, `-y` and `--wait`.
         notes: sentences that are printed before the question.
-        waits_for_all: True if `--wait` waits for all instances; False if it waits only for those
-            that the edit concerns.
+        waits_for_all: True if `--wait` waits for all instances; False if it waits only for the
+            instances that the edit concerns.
     """
     name = seen.name
     operations = edits.json_patch(seen.tapp, edited)
@@ -96,11 +97,12 @@ def _try_children(session: Session, seen: Observed, edited: Document) -> None:
 
 
 def is_no_change(session: Session, name: str, operations: Operations, notes: Sequence[str]) -> bool:
-    """Returns True if none of the operations changes the spec or requests a retry, after it has
-    told the user so.
+    """Returns True if an edit changes neither the spec nor requests a retry.
 
-    `operations` are those of the edit's JSON patch, `name` is the TApp's name, and `notes` are
-    printed first.
+    In that case the function first tells the user that no change is needed.
+
+    `operations` is the JSON patch of the edit, `name` is the TApp's name, and `notes` are printed
+    before this message.
     """
     if any(str(each["path"]).startswith("/spec") or _retries(each) for each in operations):
         return False
@@ -111,7 +113,8 @@ def is_no_change(session: Session, name: str, operations: Operations, notes: Seq
 def _retries(operation: edits.Operation) -> bool:
     """Returns True if an operation of a JSON patch writes the annotation for a retry.
 
-    If the TApp has no annotations, the operation adds all of them.
+    The path alone does not show that: for a TApp without annotations, one operation adds the whole
+    mapping. So the function searches the complete operation for the annotation's name.
     """
     return RETRY in str(operation).replace("~1", "/")
 
@@ -119,9 +122,10 @@ def _retries(operation: edits.Operation) -> bool:
 def print_notes(
     session: Session, seen: Observed, operations: Operations, notes: Sequence[str]
 ) -> None:
-    """Prints the notes about an edit, and warnings about other tools that write this TApp.
+    """Prints the notes about an edit, and a warning for each tool that will probably undo the edit.
 
-    `operations` are those of the edit's JSON patch; they decide which tools are concerned.
+    `operations` is the JSON patch of the edit. If it changes `spec.replicas`,
+    HorizontalPodAutoscalers count as such tools.
     """
     for note in ("", *notes) if notes else ():
         session.say(note)
@@ -165,7 +169,10 @@ def _preview(session: Session, seen: Observed, edited: Document) -> list[int]:
 def _write(
     session: Session, seen: Observed, edited: Document, *, dry_run: bool = False
 ) -> Document:
-    """Writes the edit and returns the TApp as written, or, if `dry_run` is True, as it would be.
+    """Writes the edit and returns the TApp as the API server has stored it.
+
+    If `dry_run` is True, nothing is stored, and the TApp is returned as the API server would store
+    it.
 
     The write is refused if the generation of the TApp is no longer the one in `seen`. Raises
     CommandError if the write is refused. If it is unknown whether the write happened, the message
@@ -186,9 +193,10 @@ def _with_current_metadata(
 ) -> tuple[Observed, Document]:
     """Returns `seen` and `edited` with the labels and annotations that the TApp has now.
 
-    Other tools may write labels and annotations while the user reads the plan. That does not change
-    the generation, so a patch computed from the old ones could remove new ones. If the spec has
-    changed, both are returned as they are, because the write is refused then.
+    Other tools may write labels and annotations while the user reads the plan, which does not
+    change the generation. So a patch that is computed from the old metadata could remove new
+    labels. If the spec has changed, the arguments are returned unchanged, because the write will be
+    refused.
     """
     live = session.cluster.get(TAPPS, seen.name)
     if changed_error(seen.tapp, live):
@@ -224,7 +232,7 @@ def _write_error(
 
 
 def changed_error(seen: Document, live: Document) -> CommandError | None:
-    """Returns an error if a TApp's spec has changed since the plan was made, or None.
+    """Returns an error if a TApp's spec has changed since the plan was made, or None if it has not.
 
     `seen` is the TApp for which the plan was made, and `live` is the TApp as it is now.
     """
@@ -235,7 +243,9 @@ def changed_error(seen: Document, live: Document) -> CommandError | None:
 
 
 def outdated_plan_error(what: str) -> CommandError:
-    """Returns the error for a plan whose objects have changed since. `what` names these objects."""
+    """Returns the error for objects that have changed since their plan was made. `what` names these
+    objects.
+    """
     message = f"{what} changed after the plan was made; nothing was written"
     return CommandError(f"{message}: repeat the command to see a new plan", Exit.CHANGED)
 

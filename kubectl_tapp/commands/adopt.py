@@ -1,4 +1,6 @@
-"""`kubectl tapp adopt`: makes pods and claims with the TApp's names its children."""
+"""`kubectl tapp adopt`: makes pods and claims that have the names of a TApp's children its
+children.
+"""
 
 from dataclasses import replace
 from functools import partial
@@ -28,7 +30,8 @@ _WHAT_HAPPENS = {
     "Recreate": "will be replaced",
     "UpdateInPlace": "will be updated in place",
 }
-_TRIES = 3  # The most attempts for one object. Kubelets write pods all the time
+# Attempts for one object: each write of a kubelet makes a patch with the old resourceVersion fail
+_TRIES = 3
 
 
 def adopt(verb: Verb, ids: list[str] | None) -> None:
@@ -54,7 +57,8 @@ def adopt(verb: Verb, ids: list[str] | None) -> None:
 
     def check() -> None:
         if too_late := changed_error(verb.tapp, cluster.get(TAPPS, verb.name)):
-            # The instances may be outside spec.replicas now. Adopted pods would be deleted then.
+            # After a change of the spec the instances may be outside spec.replicas, and adopted
+            # pods would be deleted.
             raise too_late
 
     take = partial(_take, verb, tapp_names)
@@ -86,7 +90,7 @@ def _show(verb: Verb, found: list[Stray]) -> None:
 def _show_next(verb: Verb, taken: list[Stray]) -> None:
     """Prints what the service will do with the adopted objects `taken` in its next sync.
 
-    The service may update or delete a pod at once, if the pod differs from its template.
+    For example, the service updates or deletes an adopted pod that differs from its template.
     """
     session, seen = verb.session, verb.seen
     pods, claims = (
@@ -137,8 +141,8 @@ def _show_next(verb: Verb, taken: list[Stray]) -> None:
 def _take(verb: Verb, tapp_names: dict[str, str], found: Stray, *, dry_run: bool = False) -> None:
     """Makes one object a child of the TApp, with a patch guarded by the object's resourceVersion.
 
-    If the object has changed in the meantime, the patch is repeated for its new version. Raises
-    CommandError if the object can no longer be adopted.
+    If the object has changed since it was read, the function reads it again and repeats the patch.
+    Raises CommandError if the object can no longer be adopted.
 
     Args:
         verb: the running command, with its TApp.

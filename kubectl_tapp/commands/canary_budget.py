@@ -21,7 +21,7 @@ def copy_hint(verb: Verb, template: str, ids: list[str] | None, canary: str | No
     """
     named = ",".join(ids) if ids else canary or "1"
     if ids and "," not in named and "-" not in named:
-        named += ","  # Without a comma, a single number is a share
+        named += ","  # `--canary` takes a single number without a comma for the size of the canary
     copy = [] if template == "canary" else ["--copy-as", template]
     words = ("image", verb.name, "CONTAINER=IMAGE", "--canary", named, *copy)
     metadata = verb.tapp["metadata"]

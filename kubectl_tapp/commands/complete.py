@@ -1,4 +1,6 @@
-"""Offers words for shell completion. Errors are ignored, because a shell cannot show them."""
+"""Finds words for shell completion, such as names of TApps. Errors are ignored, because a shell
+cannot show them.
+"""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -17,7 +19,9 @@ Offer = Callable[[typer.Context, list[str], str], list[str]]
 
 
 def _cluster(ctx: typer.Context) -> ClusterAccess:
-    """Returns access to the cluster that the options on the command line so far select."""
+    """Returns the access to the cluster that the options typed so far select, such as
+    `--context`.
+    """
     session = next(
         (found for at in _contexts(ctx) if isinstance(found := at.obj, Session)), Session()
     )
@@ -37,7 +41,7 @@ def _contexts(ctx: Any) -> list[Any]:
 def offer(find: Callable[[ClusterAccess, dict[str, Any]], Iterable[str]]) -> Offer:
     """Returns a completion callback for typer, which offers no words if an error occurs.
 
-    `find` gets the cluster and the arguments so far, and returns the words to offer.
+    `find` gets the cluster and the arguments typed so far, and returns the words to offer.
     """
 
     def found(ctx: typer.Context, args: list[str], incomplete: str) -> list[str]:  # noqa: ARG001

@@ -36,15 +36,16 @@ from tapp.words.vocabulary import RESTART_IN_PLACE, RESTARTED_AT
 
 @dataclass(frozen=True)
 class Edit:
-    """An edit, and everything that a forecast of it begins with."""
+    """An edit, and everything else that a forecast of this edit needs."""
 
     observed: Observed  # the TApp before the edit, with its objects
     edited: Document  # the TApp after the edit
     registration: Registration
     now: float  # seconds since the epoch
     assumptions: Assumptions
-    session: Session  # the session of the edit's namespace
-    stuck: tuple[str, ...] = ()  # children that the API server would refuse
+    session: Session  # the session, with the namespace of the TApp
+    # sentences about children of the edited TApp that the API server would refuse
+    stuck: tuple[str, ...] = ()
 
     @property
     def start(self) -> tuple[Observed, Document, Registration, float, Assumptions]:
@@ -53,7 +54,7 @@ class Edit:
 
 
 def edit_of(session: Session, options: EditOptions, nodes: Iterable[str] = (SPARE_NODE,)) -> Edit:
-    """Returns the edit that the options describe.
+    """Returns the edit that the options of the command describe.
 
     Raises UsageError if the options do not fit together. `nodes` are the names of the nodes over
     which the pods of a TApp from a file are spread.
@@ -77,7 +78,8 @@ def edit_of(session: Session, options: EditOptions, nodes: Iterable[str] = (SPAR
 
 
 def _without_cluster(session: Session, options: EditOptions, nodes: Iterable[str]) -> Edit:
-    """Returns the edit of a TApp in a file, which is assumed to be running.
+    """Returns the edit of a TApp in a file, for a plan without a cluster that assumes that the TApp
+    is running.
 
     The edit is another file, or comes from options. The caller has checked that the options fit
     together.
@@ -145,8 +147,9 @@ def _check_namespace(edited: Document, space: str, who: str) -> None:
 def _observed(session: Session, name: str, edited: Document | None) -> Observed:
     """Returns the TApp with its objects, as read from the cluster.
 
-    `edited` is the TApp of a file, or None. If it does not exist in the cluster yet, it is returned
-    without any objects. Raises CommandError if the TApp or its pods cannot be read.
+    `edited` is the TApp of a file, or None. If the cluster has no such TApp yet, `edited` is
+    returned as a TApp without any objects. Raises CommandError if the TApp or its pods cannot be
+    read.
     """
     try:
         observed = session.cluster.observe(name)

@@ -1,9 +1,10 @@
-"""`kubectl tapp restart` of chosen instances, and with `--in-place`.
+"""`kubectl tapp restart` for chosen instances, and for `--in-place`.
 
-Chosen instances are evicted one after the other, each after the one before is available again. An
-annotation in a shared template would restart all its instances, and a template of their own would
-remain in the spec. With `--in-place`, an annotation in the template or on the chosen pods asks the
-service to restart the containers within the budget.
+The pods of chosen instances are evicted one after the other. The next pod is evicted when the
+instance before is available again. No template changes: an annotation in a shared template would
+restart all its instances, and a new template would remain in the spec. With `--in-place`, an
+annotation in the template or on the chosen pods asks the service to restart the containers within
+the budget.
 """
 
 import json
@@ -48,8 +49,8 @@ def evict_one_by_one(verb: Verb, found: dict[int, Pod]) -> None:
     verb.session.say(text)
     write_each(
         verb, ids, "restarted", instances_phrase,
-        # Only the first eviction is tried in a dry run: the user's right is the same for all pods,
-        # and each dry run takes a call of kubectl.
+        # Only the first eviction is tried in a dry run. The user may evict all pods or none, and
+        # each dry run takes a call of kubectl.
         attempt=lambda id: id == ids[0] and _evict(verb, id, found[id].uid, dry_run=True),
         write=lambda id: _replace(verb, id, found[id].uid),
     )  # fmt: skip
@@ -93,8 +94,8 @@ def _replace(verb: Verb, id: int, uid: str) -> None:
     """Evicts the pod of an instance as soon as the budgets allow it, and waits until a new pod is
     available.
 
-    `uid` is the uid of the pod that has to go. Raises CommandError at the timeout, or if waiting
-    cannot help.
+    `uid` is the uid of the pod to evict. Raises CommandError at the timeout, or if waiting cannot
+    help.
     """
     session, timeout = verb.session, verb.choices.seconds
 
@@ -114,10 +115,10 @@ def _replace(verb: Verb, id: int, uid: str) -> None:
 def _eviction_obstacle(plan: Plan, id: int, uid: str) -> str:
     """Returns why the pod of an instance must not be evicted now, or "" if it may be evicted.
 
-    The rules are those of the service: the restart is treated as a replacement within the budget,
-    in one failure domain at a time.
-    Updates that the service is about to start use the budget first. Returns "" if the pod with this
-    uid no longer exists. Raises CommandError if waiting cannot help.
+    The decision follows the service's rules for a replacement: within the budget, and in one
+    failure domain at a time. Updates that the service is about to start take their share of the
+    budget first. Returns "" if the pod with this uid no longer exists. Raises CommandError if
+    waiting cannot help.
     """
     instance = _instance(plan, id)
     if not instance.should_run:
@@ -143,17 +144,18 @@ def _eviction_obstacle(plan: Plan, id: int, uid: str) -> str:
         **wait_for_domains(spec, cases, serving, plan.budgets).delays,
     }
     verdict = delays.get(id, wanted)
-    # Waiting does not help with these reasons: only an edit of the spec does.
+    # With these reasons waiting does not help: only an edit of the spec lets updates continue.
     if verdict.reason in (Reason.PAUSED, Reason.INVALID_BUDGET):
         raise CommandError(f"instance {id} is not restarted: {verdict.message}", Exit.STUCK)
     return "" if verdict.is_update else verdict.message
 
 
 def _evict(verb: Verb, id: int, uid: str, *, dry_run: bool = False) -> str:
-    """Evicts the pod of an instance, unless a PodDisruptionBudget does not allow that now.
+    """Tries to evict the pod of an instance.
 
-    Returns the message of the PodDisruptionBudget, or "" if the pod was evicted, no longer exists
-    or has another uid. If `dry_run` is True, the API server only checks the eviction.
+    Returns the API server's message if a PodDisruptionBudget does not allow the eviction now.
+    Returns "" if the pod was evicted, no longer exists or has another uid. If `dry_run` is True,
+    the API server only checks the eviction.
     """
     namespace, name = verb.tapp["metadata"]["namespace"], f"{verb.name}-{id}"
     options: dict[str, object] = {"preconditions": {"uid": uid}}
@@ -177,11 +179,11 @@ def _evict(verb: Verb, id: int, uid: str, *, dry_run: bool = False) -> str:
 
 
 def restart_templates(verb: Verb, names: list[str], container: str | None) -> Document:
-    """Returns the TApp with a restart annotation in each of the named templates that has the
-    container.
+    """Returns the edited TApp: each named template that has the container gets kubectl's restart
+    annotation.
 
-    If `container` is None, each template in `names` gets the annotation, so that all its containers
-    restart. Raises UsageError if no template has the container.
+    If `container` is None, each template in `names` gets the annotation, and all containers of its
+    pods restart. Raises UsageError if no template has the container.
     """
     at, key = written(verb.session.now()), RESTART_IN_PLACE
     if container is not None:

@@ -1,4 +1,5 @@
-"""The parts of the help that differ for each command: its examples, and when `--wait` returns.
+"""The parts of the help that differ from command to command: the examples, and when `--wait`
+returns.
 
 `register` and `register_verb` add these texts to the commands. Keys are the names of the functions.
 """
@@ -10,7 +11,7 @@ from typing import NamedTuple
 class Example(NamedTuple):
     """One example at the end of a command's help."""
 
-    comment: str  # the purpose, as in kubectl's examples
+    comment: str  # the purpose of the command line, as the comment lines in kubectl's examples
     command: str  # the command line without `kubectl tapp`
 
 
@@ -179,6 +180,6 @@ def epilog_of(function: str) -> str:
 
 
 def wait_help(function: str) -> str:
-    """Returns the help of the option `--wait` for the verb of this function name."""
+    """Returns the help of the option `--wait` for the verb whose function has this name."""
     until = WAIT_UNTIL[function]
     return f"Wait until {until}. Exit with code 4 if the TApp is stuck or --timeout has passed."

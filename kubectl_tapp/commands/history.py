@@ -87,7 +87,10 @@ def _show(session: Session, entry: "HistoryEntry", output: Format | None) -> Non
 
 
 def no_history_message(observed: "Observed") -> str:
-    """Returns why a TApp has no history; the caller has checked that it has none."""
+    """Returns a sentence that says why a TApp has no revisions in its history.
+
+    The caller has checked that the history is empty.
+    """
     if (observed.tapp.get("spec") or {}).get("revisionHistoryLimit") == 0:
         return f"{observed.name} keeps no history: its spec.revisionHistoryLimit is 0"
     declared = (observed.controller or {}).get("spec", {}).get("childResources")

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 _NOTHING_YET = "up to date: no action is pending"
 _NOTHING = "up to date: the hold has prevented nothing"
 _LONGEST_REASON = (
-    1_000  # The most characters of a reason: the messages of waiting instances quote it
+    # Largest number of characters of a reason, because the messages of waiting instances quote it
+    1_000
 )
 
 
@@ -103,8 +104,9 @@ def release(verb: Verb, ids: SomeIds) -> None:
 def _pods(verb: Verb, texts: list[str]) -> "dict[int, Pod]":
     """Returns instance number -> pod for the instances that the user has typed.
 
-    Instances outside spec.replicas are included if they have a pod. Raises CommandError if an
-    instance has no pod or a terminating one. `all` skips such instances.
+    Instances outside spec.replicas may be named, too, as long as they have a pod. Raises
+    CommandError if a named instance has no pod, or if its pod is terminating. The word `all` leaves
+    such instances out.
     """
     there = {each.id: each.pod for each in verb.plan().instances}
     ids = read_ids(texts, max(there, default=-1) + 1)
@@ -123,8 +125,9 @@ def _replaced_holds(
 ) -> "Iterable[str]":
     """Returns a line for each hold of these pods that the new hold would replace.
 
-    `pods` maps instance numbers to pods, and `annotations` are those of the new hold; None removes
-    an annotation. A hold that equals the new one has no line.
+    `pods` maps instance numbers to pods. `annotations` are the annotations of the new hold; the
+    value None removes an annotation. There is no line for a pod whose hold already equals the new
+    hold.
     """
     from tapp.pod.hold import NO_HOLD, hold_of  # noqa: PLC0415 - it costs start time
 
@@ -140,7 +143,8 @@ def _replaced_holds(
 
 
 def _next_step(up_to_date: str, _: "Verdict", decision: "Verdict") -> str:
-    """Returns what the service would do with an instance: the reason and message of `decision`.
+    """Returns a phrase that says what the service would do with an instance: the reason and the
+    message of `decision`.
 
     Returns `up_to_date` if the service would do nothing.
     """

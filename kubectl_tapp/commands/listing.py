@@ -1,4 +1,4 @@
-"""`kubectl tapp list`: lists the TApps of one namespace or of all."""
+"""`kubectl tapp list`: lists the TApps of one namespace or of all namespaces."""
 
 from typing import Annotated
 
@@ -36,7 +36,8 @@ _GIVE_WAY = (
     *(("IMAGES", 30), ("TEMPLATES", 0), ("IMAGES", 14), ("STATUS", 14), ("AGE", 0)),
     *(("UP-TO-DATE", 0), ("IMAGES", 0), ("AVAILABLE", 0), ("STATUS", 8), ("READY", 0)),
 )
-"""Columns to shorten on a narrow terminal, in this order, with their new width (0: removed).
+"""Columns to shorten on a narrow terminal, in this order, each with its new width in characters (0
+removes the column).
 
 The columns NAMESPACE and NAME are never shortened.
 """

@@ -33,7 +33,7 @@ Force = Annotated[bool, typer.Option("--force", help="Migrate even if a check fa
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the plan and write nothing.")]
 
 
-def migrate(  # noqa: PLR0913 - the options of `python -m migration`, each by its name
+def migrate(  # noqa: PLR0913 - typer makes one option of each parameter
     session: Session,
     tapps: Tapps = None,
     all_namespaces: All = False,

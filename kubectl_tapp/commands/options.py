@@ -1,4 +1,4 @@
-"""The options that commands share, and the registration of commands with kubectl's options.
+"""The options that commands share, and the registration of commands with kubectl's global options.
 
 A command is a function whose first parameter is a `Session`. `register` adds kubectl's global
 options (`-n`, `--context`, ...) to its own parameters, so that no command has to repeat them.
@@ -28,7 +28,7 @@ class Format(StrEnum):
 
 
 NOTHING_WRITTEN = "Dry run: nothing was written."
-# The end of the output of a verb that has nothing to change. `proposal.py` compares it.
+# The last words of the output of a verb that has nothing to change
 NO_CHANGE = "no change needed"
 
 
@@ -100,7 +100,9 @@ Watch = Annotated[
 
 @dataclass(frozen=True)
 class Choices:
-    """The options that all verbs have, which say how the edit is carried out."""
+    """The options of every verb that say how to carry out the edit, such as `--dry-run` and
+    `--wait`.
+    """
 
     yes: Yes = False
     dry_run: Annotated[

@@ -1,4 +1,6 @@
-"""The options of `kubectl tapp plan`, and those that describe an edit without writing it."""
+"""The options of `kubectl tapp plan`, and the options by which `plan` and `rehearse` describe an
+edit.
+"""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -138,7 +140,9 @@ class EditOptions:
 
     @property
     def by_options(self) -> bool:
-        """True if options such as `--image`, and not a file, describe the edit."""
+        """True if options such as `--image` describe the edit; False if a file contains the edited
+        TApp.
+        """
         asked = (self.image, self.use, self.kill, self.start, self.restart)
         return any(asked) or (self.replicas, self.partition) != (None, None)
 

@@ -1,6 +1,7 @@
 """Carries out `kubectl tapp plan`: determines the edited TApp, forecasts the rollout and prints it.
 
-This module is apart from `plan.py` because its imports take time, and the help does not need them.
+This module is separate from `plan.py`, because its imports take time and `--help` does not need
+them.
 """
 
 import sys
@@ -32,7 +33,8 @@ def plan(session: Session, options: PlanOptions) -> Exit:
     """
     conditions = [read_condition(text) for text in options.fail_if or []]
     found = _forecast(session, options)
-    # The page comes first: if the reader of the output ends, the command ends as well.
+    # The HTML page is written first, because the command ends when the reader of its output closes
+    # the pipe.
     if options.html is not None:
         _write_page(found, options.html)
     if options.output is None:
@@ -63,7 +65,7 @@ def _forecast(session: Session, options: PlanOptions) -> Forecast:
     if options.from_:
         assumed_too = assumed.assumption_sentences(found, edit.observed.tapp, edit.edited)
         return replace(found, notes=(*found.notes, *assumed_too))
-    if not found.refused:  # A refused edit may be one whose spec cannot be parsed.
+    if not found.refused:  # The spec of a refused edit may not be parseable.
         cluster = edit.session.cluster
         found = with_existing_children(cluster, edit.observed, edit.edited, found)
     return replace(found, stuck=(*found.stuck, *edit.stuck))

@@ -1,7 +1,7 @@
 """Carries out a verb in two steps without a terminal: first its plan, later its write.
 
-The web page uses this. `Proposal` makes the plan, and `Proposal.do` writes the change if the TApp
-has not changed since.
+The web page uses this module. `Proposal` makes the plan, and `Proposal.do` writes the change unless
+the TApp has changed since the plan.
 """
 
 import io
@@ -25,7 +25,7 @@ from kubectl_tapp.forecast.forecast import Assumptions, Forecast
 from kubectl_tapp.forecast.foresee import forecast
 from tapp.words.vocabulary import HOLD, HOLD_FOR, MAX_REPLICAS
 
-_WIDTH = 110  # Columns of the plan on the page
+_WIDTH = 110  # Width of the plan on the page, in characters
 
 
 @dataclass
@@ -48,8 +48,8 @@ class RecordedSession(Session):
 
 
 class _PlannedVerb(Verb):
-    """A verb that forecasts its edit instead of writing it, and whose notes name the fields of the
-    page.
+    """A verb that forecasts its edit instead of writing it. Its notes name fields of the page
+    instead of options.
 
     `forecast` has the result; None if the edit changes nothing or the verb edits other objects than
     the TApp.
@@ -83,9 +83,9 @@ class Proposal:
 
     Attributes:
         forecast: the effects of an edit of the TApp; None for another change, such as a hold.
-        text: the notes about an edit, or the plan of another change.
+        text: the notes about an edit of the TApp, or the plan of another change as text.
         can_be_done: False if the change is refused or would write nothing.
-        heard: the session that records the output of the write.
+        heard: the session that records the output of `do`.
     """
 
     def __init__(
@@ -117,7 +117,8 @@ class Proposal:
         function(verb, **values)
         self.text = heard.out.getvalue().removesuffix(f"{NOTHING_WRITTEN}\n")
         self.forecast = verb.forecast
-        # A verb that edits other objects ends the plan with this sentence if there are any.
+        # A verb that changes other objects than the TApp ends its plan with this sentence, unless
+        # there is no object to change.
         has_plan = self.text != heard.out.getvalue()
         self.can_be_done = has_plan if verb.forecast is None else not verb.forecast.refused
         self.heard = self._new()
@@ -125,8 +126,8 @@ class Proposal:
     def do(self) -> None:
         """Writes the change to the cluster.
 
-        Raises CommandError if the change is refused, with `Exit.CHANGED` if the TApp or the pods
-        have changed since the plan was made.
+        Raises CommandError if the change is refused. The error has the exit code `Exit.CHANGED` if
+        the TApp or the pods have changed since the plan was made.
         """
         now = self.heard.observed(self._seen.name)
         if error := changed_error(self._seen.tapp, now.tapp):
@@ -146,10 +147,12 @@ class Proposal:
         )
 
     def _named_pods(self, observed: Observed) -> list[tuple[str, ...]]:
-        """Returns name, uid and hold of the pods whose instances the change names, sorted.
+        """Returns the names, uids and holds of the pods of the instances that the change names,
+        sorted by name.
 
-        `do` compares the result with that of the plan, and refuses the change if they differ. The
-        TApp's generation does not show that a pod was replaced, or that its hold was changed.
+        `do` compares the pods at the time of the plan with the pods now, and refuses the change if
+        they differ. The TApp's generation does not show that a pod was replaced, or that its hold
+        was changed.
         """
         texts = self._values.get("ids")
         ids = read_ids(texts, MAX_REPLICAS) if texts else []

@@ -1,4 +1,6 @@
-"""`kubectl tapp rehearse`: plays an edit many times while faults fall, and writes nothing."""
+"""`kubectl tapp rehearse`: simulates an edit many times with random faults, and writes nothing to
+the cluster.
+"""
 
 from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.commands.rehearse_options import RehearseOptions

@@ -30,7 +30,9 @@ class FaultKind(StrEnum):
 
 @dataclass(frozen=True)
 class RehearseOptions(EditOptions):
-    """The options of `kubectl tapp rehearse`: the TApp, its edit, the runs and their faults."""
+    """The options of `kubectl tapp rehearse`: the TApp, its edit, the number of simulations, and
+    their faults.
+    """
 
     runs: Annotated[
         int, typer.Option("--runs", min=1, metavar="NUMBER", help="Play the edit this often.")

@@ -1,6 +1,9 @@
-"""Carries out `kubectl tapp rehearse`: determines the edit, plays the runs and prints the results.
+"""Carries out `kubectl tapp rehearse`: determines the edit, simulates it with faults, and prints
+the results.
 
-This module is apart from `rehearse.py` because its imports take time, and the help does not need
+`rehearse` is the entry point.
+
+This module is separate from `rehearse.py`, because its imports take time and `--help` does not need
 them.
 """
 
@@ -23,15 +26,17 @@ from kubectl_tapp.show.rehearsal import as_document, print_rehearsal
 from kubectl_tapp.show.rehearsal_page import rehearsal_page
 
 NODES = ("node-1", "node-2", "node-3", "node-4")
-"""The nodes over which the pods of a TApp from a file are assumed to be spread."""
+"""Names of the nodes over which the pods of a TApp from a file are spread at the beginning of a
+run.
+"""
 _SPREAD = f"the pods are assumed to be spread over {len(NODES)} nodes"
 
 
 def rehearse(session: Session, options: RehearseOptions) -> Exit:
     """Prints the results of a rehearsal, and returns the exit code of the command.
 
-    The exit code is FAILED if the edit is refused or a promise is broken, CONDITION if a condition
-    of `--fail-if` holds, INTERRUPTED after Ctrl-C, and otherwise DONE.
+    The exit code is FAILED if the edit is refused or a run violates a safety property. Otherwise it
+    is CONDITION if a condition of `--fail-if` holds, INTERRUPTED after Ctrl-C, and else DONE.
     """
     conditions = [read_condition_of_rehearsal(text) for text in options.fail_if or []]
     settings = Settings(
@@ -43,7 +48,8 @@ def rehearse(session: Session, options: RehearseOptions) -> Exit:
         options.replay,
     )
     found = _played(session, options, settings)
-    # The page comes first: if the reader of the output ends, the command ends as well.
+    # The HTML page is written first, because the command ends when the reader of its output closes
+    # the pipe.
     if options.html is not None:
         _write_page(found, options.html)
     if options.output is None:
@@ -74,7 +80,10 @@ def _played(session: Session, options: RehearseOptions, settings: Settings) -> R
 
 
 def _progress(total: int) -> Callable[[int], None]:
-    """Returns a function that shows how many runs are finished, on a terminal only."""
+    """Returns a function that shows the number of finished runs on standard error.
+
+    The function does nothing if standard error is no terminal.
+    """
     stream = sys.stderr
     if not stream.isatty():
         return lambda _count: None

@@ -1,8 +1,8 @@
 """`kubectl tapp restart`: replaces pods, or restarts containers in their pods.
 
-All instances of a template restart by kubectl's restart annotation in the template, so that the
-service respects the budgets. `evictions.py` restarts chosen instances, and carries out
-`--in-place`.
+To restart all instances of a template, the command sets kubectl's restart annotation in the
+template. The service then replaces the pods within the budgets. `evictions.py` restarts chosen
+instances, and carries out `--in-place`.
 """
 
 from typing import Annotated

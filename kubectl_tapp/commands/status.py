@@ -1,4 +1,4 @@
-"""`kubectl tapp status`: shows the state of each instance, and what waiting instances wait for."""
+"""`kubectl tapp status`: shows the state of each instance, and why instances wait."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated

@@ -67,8 +67,8 @@ CauseOption = Annotated[
 
 
 def template_option(help: str) -> Any:  # noqa: A002 - as typer calls it
-    """Returns the option `--template` with this help, because its meaning depends on the
-    command.
+    """Returns the option `--template` with a help text, which differs because the meaning of the
+    option depends on the command.
     """
     return option("-t", "--template", metavar="NAME", help=help, autocompletion=templates)
 
@@ -85,7 +85,8 @@ class Verb:
     seen: "Observed"  # the TApp with its related objects, as it was read
     choices: Choices  # the options that say how the edit is carried out
     notes: list[str] = field(default_factory=list)  # sentences to print before the question
-    # whether `--wait` waits for all instances, not only for those that the edit concerns
+    # True if `--wait` waits for all instances; False if it waits only for the instances that the
+    # edit concerns
     waits_for_all: bool = False
 
     @property
@@ -98,8 +99,8 @@ class Verb:
 
     @property
     def edits(self) -> "ModuleType | Any":
-        """The module `kubectl_tapp.edit.edits`, imported when it is first used, because that takes
-        time.
+        """The module `kubectl_tapp.edit.edits`. It is imported at its first use, because the import
+        takes time.
         """
         from kubectl_tapp.edit import edits  # noqa: PLC0415 - it costs start time
 
@@ -133,7 +134,8 @@ class Verb:
     def choose_instances(
         self, texts: list[str] | None, share: str | None, template: str, base: str | None = None
     ) -> list[int]:
-        """Returns the numbers of the named instances, or of those that are picked for a canary.
+        """Returns the numbers of the instances that the user has named or that are picked for a
+        canary.
 
         A canary is a group of instances that try another template. A note for the user says which
         instances were picked, and why. Raises UsageError unless exactly one of `texts` and `share`
@@ -163,7 +165,8 @@ class Verb:
     def note_others(self, template: str, images: dict[str, str]) -> None:
         """Adds a note about each other template that has a container named in `images`.
 
-        `template` is the template whose images change. The notes say that the others keep theirs.
+        `template` is the template whose images change. The notes say that the other templates keep
+        their images.
         """
         spec = self.spec
         for name, ids in sorted(template_users(spec).items()):
@@ -177,14 +180,14 @@ class Verb:
                 self.notes.append(f"{what}: {self.way_to_change_template(name)}.")
 
     def way_to_change_template(self, name: str) -> str:
-        """Returns a phrase about how the user changes another template as well.
+        """Returns a phrase that tells the user how to change another template as well.
 
         The page overrides this method, because it has fields instead of options.
         """
         return f"--template {name} changes it"
 
     def way_to_limit_canaries(self) -> str:
-        """Returns a phrase about how the user limits the number of canaries that are updated
+        """Returns a phrase that tells the user how to limit the number of canaries that are updated
         together.
 
         The page overrides this method, because it has fields instead of options.
@@ -192,7 +195,8 @@ class Verb:
         return "--max-unavailable 1 updates one by one"
 
     def note_finished(self, ids: list[int]) -> None:
-        """Adds a note about those of the instances that have finished.
+        """Adds a note that names the finished ones of the given instances, unless none has
+        finished.
 
         Starting a finished instance does not run it again. Source: docs/finished.md.
         """
@@ -207,14 +211,14 @@ class Verb:
     def with_cause(self, edited: "Document", cause: str | None, command: str) -> "Document":
         """Returns the edited TApp with the cause of the change, which the history shows.
 
-        The cause is the user's text `cause`, or, if that is None, the command line `command`.
+        The cause is the user's text `cause`. If `cause` is None, it is the command line `command`.
         """
         changed: Document = self.edits.with_cause(edited, cause or f"kubectl tapp {command}")
         return changed
 
     def do(self, edited: "Document") -> None:
-        """Shows the plan of the edited TApp, asks for confirmation, writes it, and waits with
-        `--wait`.
+        """Shows the plan of the edited TApp, asks for confirmation, writes the TApp, and waits if
+        the user has given `--wait`.
 
         Raises CommandError if the edit is refused or not confirmed.
         """
@@ -228,7 +232,7 @@ class Verb:
     def wait_after_write(self, ids: list[int]) -> None:
         """Waits until these instances are done, if the user has given `--wait`.
 
-        The caller has written the change already. After a dry run nothing is waited for.
+        The caller has written the change already. After a dry run the method returns at once.
         """
         if self.choices.wait and self.choices.dry_run is None:
             from kubectl_tapp.commands.act import wait_after_write  # noqa: PLC0415 - it costs start time
@@ -256,7 +260,7 @@ def register_verb(app: typer.Typer, function: Callable[..., None], name: str | N
             session.ignore_closed_output()
         function(Verb(session, session.observed(name), choices), **values)
 
-    # The help of --wait says for each verb when it returns.
+    # `--wait` has another help text for each verb, because verbs wait for different states.
     wait = typer.Option("--wait", help=wait_help(function.__name__))
     common = {**shared, "wait": keyword("wait", Annotated[bool, wait], False)}
     first = [keyword("session", Session), keyword("name", Name)]

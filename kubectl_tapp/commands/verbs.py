@@ -1,6 +1,7 @@
-"""The verbs: each computes an edit of the TApp, which `Verb.do` plans, confirms and writes.
+"""The verbs: each computes an edit of the TApp and passes it to `Verb.do`, which shows the plan,
+asks the user and writes the edit.
 
-`add_to` registers them as commands.
+`add_to` registers the verbs as commands.
 """
 
 from dataclasses import replace
@@ -162,11 +163,11 @@ def image(  # noqa: PLR0913 - the options of a command
 
 
 def _partitioned(verb: Verb, edited: "Document", partition: str, template: str) -> "Document":
-    """Returns the edited TApp with a partition, which is given as typed by the user.
+    """Returns the edited TApp with the partition that the user has typed, such as `3` or `30%`.
 
     `template` is the template that the edit changes. Raises UsageError if it is not the rolling
-    template, the only one that has a partition. That is the one that `updateStrategy.template`
-    names, or else the default template.
+    template, because a partition applies only to that template. The rolling template is the one
+    that `updateStrategy.template` names, or else the default template.
     """
     rolling = verb.spec.rolling_name
     if template != rolling:
@@ -280,7 +281,7 @@ def rollback(
     entry = revisions.rollback_target(
         history, verb.spec, to, template, with_values=with_values, ends=ends
     )
-    # The rollback gives the ControllerRevision a new number, so the cause names the hash.
+    # The cause names the hash, because the rollback gives the ControllerRevision a new number.
     twins = {each.template for each in history if each.hash == entry.hash}
     which = f" --template {entry.template}" if len(twins) > 1 else ""
     command = f"rollback {verb.name}{which} --to {entry.short_hash}"

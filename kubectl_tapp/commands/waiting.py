@@ -1,6 +1,7 @@
 """Waits until a TApp has reached a goal or is stuck, and shows the progress.
 
-The entry point is `wait`, which polls the cluster.
+The entry point is `wait`. It reads the TApp and its objects again and again until the goal is
+reached.
 """
 
 from collections.abc import Callable, Collection, Iterator
@@ -29,7 +30,7 @@ _TEMPORARY_REASONS = (
 )
 """Reasons of temporary errors: the API server is restarting or overloaded."""
 
-Show = Callable[[str, float], None]  # Shows a text, and the seconds since the wait began
+Show = Callable[[str, float], None]  # Shows a text, and the number of seconds since the wait began
 
 
 @dataclass
@@ -40,13 +41,14 @@ class WaitGoal:
     ids: Collection[int] | None  # the instances to wait for; None for all
     timeout: float  # the timeout in seconds
     message: str = "done"  # the message when the goal is reached
-    state: str = "done"  # the adjective of the goal, for the timeout message "web is not STATE"
-    # True if the goal is reached; None waits until the instances are as the spec asks
+    state: str = "done"  # the word for the goal in the timeout message "web is not STATE"
+    # returns True if the goal is reached; None if the goal is that the instances are as the spec
+    # asks
     condition: Callable[[Progress], bool] | None = None
-    stuck_is_reached: bool = False  # whether the goal is that the TApp is stuck
+    stuck_is_reached: bool = False  # True if the goal is that the TApp is stuck
 
     def is_reached(self, now: Progress) -> bool:
-        """Returns True if the TApp, whose state is `now`, has reached the goal."""
+        """Returns True if the TApp has reached the goal. `now` is its present state."""
         return now.is_done(self.ids) if self.condition is None else self.condition(now)
 
 
@@ -54,7 +56,8 @@ def wait(session: Session, goal: WaitGoal) -> None:
     """Waits until the TApp has reached the goal, and prints how long that took.
 
     Raises CommandError with `Exit.STUCK` and a reason if the TApp is stuck, or at the timeout. If
-    the goal is that the TApp is stuck, it raises the error when the TApp is as its spec asks.
+    the goal is that the TApp is stuck, being stuck is no error. Then the function raises
+    CommandError when the TApp is as its spec asks, because the wait would never end.
     """
     begun, name, cluster = session.now(), goal.name, session.cluster
     registration, memo = cluster.registration(), Memo(MEMORY)
@@ -77,8 +80,8 @@ def wait(session: Session, goal: WaitGoal) -> None:
         if goal.stuck_is_reached and current.is_done(goal.ids):
             raise CommandError(_never_stuck_message(goal), Exit.STUCK)
         why, now = _stuck_reason(current, goal, seen.tapp), session.now()
-        # Metacontroller writes the status after all children. While observedGeneration is old, a
-        # change of any child shows that the spec is being acted on.
+        # Metacontroller writes the status after all children. So while observedGeneration is old, a
+        # change of any child shows that a sync of the new spec is being carried out.
         moves = not current.answered and current.fingerprint != fingerprint
         fingerprint = current.fingerprint
         stuck_since = (stuck_since or now) if why and not moves else None
@@ -109,9 +112,10 @@ def poll_until_done(
         session: the run of the command, which shows the reasons and sleeps between the calls.
         timeout: seconds after which a CommandError is raised.
         attempt: returns why the wait is not over, or "" if it is.
-        waits: a format for the text that is shown while waiting; its argument is the reason.
-        late: a format for the message of the error; its arguments are the timeout and the last
-            reason.
+        waits: the format of the text that is shown while waiting; its argument is the result of
+            `attempt`.
+        late: the format of the message at the timeout; its arguments are the timeout and the last
+            result of `attempt`.
     """
     begun = session.now()
     with progress_shower(session) as show:
@@ -136,7 +140,8 @@ def _stuck_reason(current: Progress, goal: WaitGoal, tapp: Document) -> str:
 
 
 def _never_stuck_message(goal: WaitGoal) -> str:
-    """Returns the message for a wait until the TApp is stuck, if it is as its spec asks.
+    """Returns the error message for a wait that would never end: the goal is that the TApp is
+    stuck, but the TApp is as its spec asks.
 
     The wait would never end then.
     """
@@ -148,8 +153,8 @@ def _never_stuck_message(goal: WaitGoal) -> str:
 
 @contextmanager
 def progress_shower(session: Session) -> Iterator[Show]:
-    """Yields a function that shows the progress of a wait: a text, and the seconds since its
-    beginning.
+    """Yields a function that shows the progress of a wait: a text, and the seconds since the wait
+    began.
 
     On a terminal the function changes one line. Otherwise it prints a line for each new text.
     """
@@ -167,7 +172,8 @@ def progress_shower(session: Session) -> Iterator[Show]:
         yield show_change
         return
     with console.status("looking") as status:
-        # The text may quote a kubelet: `Text` shows no markup, `plain` removes control characters.
+        # The text may quote a kubelet. `Text` prevents that rich interprets markup in it, and
+        # `plain` removes control characters.
         yield lambda text, elapsed: status.update(
             Text(f"{printable(text)}  {short_duration(elapsed)}")
         )

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def write_each(  # noqa: PLR0913 - what a write to several objects consists of
+def write_each(  # noqa: PLR0913 - all of them describe one write to several objects
     verb: Verb,
     items: Sequence[T],
     done: str,
@@ -41,15 +41,16 @@ def write_each(  # noqa: PLR0913 - what a write to several objects consists of
     Args:
         verb: the running command, with its options.
         items: the items to write, such as pods or instance numbers, in the order of the writes.
-        done: the state of the items after the write, for messages, such as "on hold".
-        named: returns a phrase for a list of items.
+        done: the state of the items after the write, for the messages, such as "on hold".
+        named: returns the phrase by which messages name a list of items.
         attempt: lets the API server check the write of one item by a dry run.
         write: writes one item.
         check: called after the confirmation; raises an error if the write is no longer right.
     """
     session, choices = verb.session, verb.choices
     if choices.dry_run is not DryRun.CLIENT:
-        # All checks come before the first write, so that a missing right prevents all writes.
+        # All items are checked before the first write, so that a missing permission prevents all
+        # writes.
         for item in items:
             attempt(item)
     if choices.dry_run is not None:
@@ -73,7 +74,7 @@ def write_each(  # noqa: PLR0913 - what a write to several objects consists of
 Annotations = Mapping[str, str | None]  # Annotation -> value; None removes the annotation
 
 
-def annotate(  # noqa: PLR0913 - what a write to pods consists of
+def annotate(  # noqa: PLR0913 - all of them describe one write to pods
     verb: Verb,
     pods: "Mapping[int, Pod]",
     annotations: Annotations,
@@ -98,7 +99,7 @@ def annotate(  # noqa: PLR0913 - what a write to pods consists of
         done: a phrase for the state of the instances after the write, such as "on hold". It is
             part of the final message and of the message about an interruption.
         first: lines to print between the heading and the list of instances.
-        how: the text that the heading has after the name of the TApp; may be empty.
+        how: the text after the TApp's name in the heading; may be empty.
     """
     session = verb.session
     plan = verb.plan_for(replace(verb.seen, pods=_annotated(verb, pods, annotations)))

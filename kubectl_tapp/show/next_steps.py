@@ -99,7 +99,7 @@ def next_step_lines(view: Inspection, *, without: Collection[Remedy] = ()) -> li
 
     The list is empty if the TApp is neither stuck nor Degraded.
 
-    Sentences with a remedy of `without`, or with one that has no effect now, are left out.
+    Sentences are left out if they name a remedy that is in `without` or that has no effect now.
     """
     refused = any(each.type not in HARMLESS for each in view.refused)
     blocked = any(each.standing is Standing.BLOCKED for each in view.standings.values())
