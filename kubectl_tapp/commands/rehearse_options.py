@@ -42,7 +42,11 @@ class RehearseOptions(EditOptions):
     ] = 1
     fault: Annotated[
         list[FaultKind] | None,
-        option("--fault", help="Kind of faults (default: all). Can be repeated."),
+        option(
+            "--fault",
+            metavar="KIND",
+            help=f"Kind of faults (default: all): {', '.join(FaultKind)}. Can be repeated.",
+        ),
     ] = None
     faults: Annotated[
         int, typer.Option("--faults", min=1, max=20, metavar="NUMBER", help="Faults in each run.")

@@ -361,7 +361,7 @@ def resume(verb: Verb) -> None:
 
 
 def retry(verb: Verb) -> None:
-    """Roll a revision out once more that was rolled back at its deadline.
+    """Roll out a revision again that was rolled back.
 
     The command annotates the TApp, and the spec stays as it is. The rollout has a new deadline.
     """

@@ -193,7 +193,7 @@ def _without_numbers(text: str) -> str:
     """Returns a sentence with "some instances" instead of the instance numbers, so that sentences
     about different instances can be grouped.
     """
-    return re.sub(r"^instances? [\d, -]+", "some instances", text)
+    return re.sub(r"^instances? [0-9, -]+", "some instances", text)
 
 
 def _print_kinds(console: Console, found: Rehearsal) -> None:

@@ -17,6 +17,7 @@ from tapp.declared.metadata import authors_metadata, edits
 from tapp.plan import Plan
 from tapp.storage.claims import Claims
 from tapp.words.conditions import Finding, Type
+from tapp.words.digits import is_whole
 from tapp.words.kinds import DISRUPTION_BUDGET, SERVICE
 from tapp.words.quoted import quoted, short
 from tapp.words.ranges import each_instance, instance_list, joined, name_list
@@ -276,7 +277,7 @@ def _services_not_created(plan: Plan) -> Finding | None:
             "server in the Events; a Service that exists already does not belong to this TApp"
         )
         # No request says which version the API server has, so an early warning might be wrong.
-        if plan.world.tapp.metadata.name[:1].isdigit():
+        if is_whole(plan.world.tapp.metadata.name[:1]):
             parts[-1] += (
                 ". Kubernetes before 1.36 refuses Services whose names begin with a digit, as "
                 "these do: upgrade the cluster, create the TApp again with a name that begins "

@@ -13,8 +13,8 @@ from pydantic import BaseModel
 from crds import reference, schema
 from hooks.app import create_app
 from hooks.service.settings import Settings
+from tapp.answer import claim_refusals, kstatus, mistakes, refusals
 from tapp.answer import conditions as findings
-from tapp.answer import kstatus, mistakes, refusals
 from tapp.declared import model, policies
 from tapp.words import conditions, vocabulary
 from tests.contract.crd_schema import SPEC, STATUS, Node, as_json_schema, with_container
@@ -79,7 +79,7 @@ def test_kubectl_explain_shows_every_default(kind: type[BaseModel], node: Node) 
 
 def condition_types() -> Iterator[str]:
     """Yields the type of each condition that the code can set, once or several times."""
-    for module in (findings, kstatus, refusals, mistakes):
+    for module in (findings, kstatus, refusals, claim_refusals, mistakes):
         for node in ast.walk(ast.parse(Path(module.__file__).read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") in MAKERS and node.args:
                 made = eval(ast.unparse(node.args[0]), vars(module))

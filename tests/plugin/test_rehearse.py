@@ -169,8 +169,9 @@ def ignore_unready_pods(monkeypatch: pytest.MonkeyPatch) -> None:
 
     real = plan.serving_of
 
-    def serving_of(world: Any, instances: Any, now: float) -> Serving:
-        serving = real(world, instances, now)
+    def serving_of(*args: Any, **options: Any) -> Serving:
+        _, instances, *_ = args
+        serving = real(*args, **options)
         states = dict(serving.states)
         for each in instances:
             if each.pod is not None and each.should_run and not each.update.unfinished:
