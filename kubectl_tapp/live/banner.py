@@ -1,7 +1,8 @@
-"""The page's banner about a rollout that is stuck: one sentence, then the words of others.
+"""The page's banner about a rollout that is stuck: one sentence, then the original messages.
 
-`banner` is the entry point. The sentence names the cause, the instances that do not run, and those
-that wait for them. The words of a registry, a kubelet or a scheduler follow as they are.
+`banner` is the entry point. The sentence names the cause, the instances that do not run, and the
+instances that wait for them. The messages of a registry, a kubelet or the scheduler follow
+unchanged.
 """
 
 from dataclasses import dataclass
@@ -20,7 +21,8 @@ _PULLING = ("ErrImagePull", "ImagePullBackOff")
 _NORMAL = ("ContainerCreating", "PodInitializing")  # Reasons of containers that start normally
 _ABSENT = ("not found", "manifest unknown", "does not exist")
 _DENIED = ("unauthorized", "denied", "authentication required", "forbidden")
-_MAX_CAUSES, _MAX_CHARACTERS = 3, 120  # Causes in the sentence, and characters of one
+# Largest number of causes in the sentence, and of characters in one cause
+_MAX_CAUSES, _MAX_CHARACTERS = 3, 120
 
 
 @dataclass(frozen=True)
@@ -30,11 +32,11 @@ class Banner:
     """
 
     sentence: str = ""
-    words: tuple[str, ...] = ()  # sentences with the words of others, one for each cause
+    words: tuple[str, ...] = ()  # the original messages as sentences, one for each cause
 
 
 def banner(view: Inspection, known: Progress) -> Banner:
-    """Returns the banner of a TApp; it is empty if the rollout may make progress.
+    """Returns the banner of a TApp; the banner is empty if the rollout may make progress.
 
     `known` is the progress that was computed from the same inspection.
     """
@@ -64,8 +66,9 @@ def banner(view: Inspection, known: Progress) -> Banner:
 
 
 def instance_banner(view: Inspection, id: int) -> str:
-    """Returns why an instance is blocked and what follows for it, in the page's words; "" if the
-    instance is not blocked.
+    """Returns a sentence that says why an instance is blocked, and the effect on the instance.
+
+    Returns "" if the instance is not blocked.
     """
     if view.standings[id].standing is not Standing.BLOCKED:
         return ""
@@ -73,13 +76,13 @@ def instance_banner(view: Inspection, id: int) -> str:
     return f"{cause}; instance {id} {effect[0]}"
 
 
-_Effect = tuple[str, str]  # The effect on one instance, and on several
+_Effect = tuple[str, str]  # The effect as a phrase after one instance number, and after several
 _START, _RUN = ("does not start", "do not start"), ("does not run", "do not run")
 _AVAILABLE = ("is not available", "are not available")
 
 
 def _cause(view: Inspection, id: int) -> tuple[str, _Effect]:
-    """Returns why an instance is blocked, in the page's words, and the effect on the instance.
+    """Returns a phrase that says why an instance is blocked, and the effect on the instance.
 
     The caller has checked that the instance is blocked.
     """
@@ -101,7 +104,7 @@ def _container_cause(status: Document, name: str, image: str) -> tuple[str, _Eff
     """Returns the cause that the status of a container shows, and its effect; None if it shows
     none.
 
-    `name` and `image` are those of the container, for the text.
+    `name` and `image` are the container's name and image, which the text mentions.
     """
     state = status.get("state") or {}
     waiting = state.get("waiting") or {}

@@ -1,4 +1,6 @@
-"""The budget on the page: the numbers of its bar, and a sentence for each field behind them."""
+"""The budget on the page: the numbers of its bar, and a sentence for each field that sets a
+budget.
+"""
 
 from typing import Any
 
@@ -54,8 +56,8 @@ def budget_model(view: Inspection) -> dict[str, Any]:
 def _sentence(limit: Limit, whose: str, serving: int) -> str:
     """Returns a sentence about a budget: its field, its value, and how many have to stay available.
 
-    `whose` names the templates of the budget, or says that it is for evictions. `serving` is the
-    number of available instances.
+    `whose` is a phrase that names the templates under this budget, or says that the budget is for
+    evictions. `serving` is the number of available instances.
     """
     if limit.allowed is None:
         return limit.problem

@@ -1,9 +1,10 @@
-"""Keeps models of TApps up to date by watches, and gives the page their changes.
+"""Keeps the values on the page up to date by watches, and gives the page the changes of these
+values.
 
 `Followers` has a follower for each list or TApp that a page shows. A follower runs in a thread and
-watches the objects. After each change it computes the model (`model.py`) and records the
-differences.
-The page polls for the changes since its last response.
+watches the objects of the list or the TApp. After each change of an object, the follower computes
+the values (the *model*, `model.py`) and records the differences. The page polls for the changes
+since its last response.
 
 No response waits for a change. A browser opens six connections for all of its tabs, so a tab with
 an open request would take a connection from the others.
@@ -40,17 +41,22 @@ from kubectl_tapp.edit import revisions
 from kubectl_tapp.live import model
 
 _MIN_PAUSE, _PAUSE_FACTOR, _MAX_PAUSE = 0.2, 2, 5.0
-"""Between two looks: the least number of seconds, the least multiple of the time that the last look
-took, and the most seconds, because ages change without an event."""
+"""Limits of the pause between two computations of the model: the least number of seconds, the least
+multiple of the time that the last computation took, and the most seconds. The upper limit exists
+because ages change without an event.
+"""
 _RESTART_PAUSE, _EVENTS_INTERVAL = 1.0, 10.0
-"""Seconds until a lost watch is started again, and between two reads of Events."""
+"""Seconds until a watch that has ended is started again, and seconds between two reads of
+Events.
+"""
 _IDLE_VISIBLE, _IDLE_HIDDEN = 10.0, 150.0
 """Seconds that a follower runs after the last request of a visible page and of a hidden page.
 Browsers let a hidden page run only once a minute."""
-_LATE = 10.0  # Seconds without an answer of kubectl after which a page is told so
+_LATE = 10.0  # Seconds without an answer of kubectl after which the page shows that it waits
 _MAX_TIMELINE, _MAX_CHANGES = 200, 100
-"""Entries of a timeline, and changes that a follower keeps for its pages."""
-_KEYED = ("tiles", "rows", "log")  # Parts of a model whose items change one by one
+"""Largest number of entries in a timeline, and of changes that a follower keeps for its pages."""
+# Parts of a model that are mappings; only their changed items are sent to the page
+_KEYED = ("tiles", "rows", "log")
 
 
 class Follower(ABC):
@@ -61,11 +67,12 @@ class Follower(ABC):
     """
 
     def __init__(self, session: Session) -> None:
-        """Starts the thread, which reads the cluster with kubectl's options of `session`."""
+        """Starts the thread. The thread calls kubectl with the options of `session`."""
         self.session = session
         self.model: dict[str, Any] = {}
         self._lock = threading.Lock()
-        # A version begins with this token, so versions of an earlier follower are not known here.
+        # Each version begins with this token, so that a version of an earlier follower is
+        # recognized as unknown.
         self._own, self._number = secrets.token_hex(4), 0
         self._changes: deque[dict[str, Any]] = deque(maxlen=_MAX_CHANGES)
         self._read_until = time.monotonic() + _IDLE_VISIBLE
@@ -77,7 +84,7 @@ class Follower(ABC):
 
     @property
     def is_read(self) -> bool:
-        """True while a page still asks for changes: the last request is recent, and `stop` was not
+        """True while a page still polls for changes: its last request is recent, and `stop` was not
         called.
         """
         return time.monotonic() <= self._read_until and not self._stopped.is_set()
@@ -85,7 +92,7 @@ class Follower(ABC):
     def stop(self) -> None:
         """Ends the thread and its watches.
 
-        Later calls of `since` return only changes that were published before.
+        Afterwards nothing is published any more, so `since` returns only earlier changes.
         """
         self._stopped.set()
         self._changed.set()
@@ -93,9 +100,9 @@ class Follower(ABC):
             each.stop()
 
     def publish(self, **parts: Any) -> None:
-        """Replaces parts of the model, by their names, and records the differences as one change.
+        """Replaces the named parts of the model, and records the differences as one change.
 
-        Nothing is recorded if all parts are as before.
+        Nothing is recorded if all these parts equal the old ones.
         """
         with self._lock:
             change: dict[str, Any] = {}
@@ -113,13 +120,12 @@ class Follower(ABC):
                 self._number += 1
 
     def since(self, version: str, *, hidden: bool = False) -> dict[str, Any]:
-        """Returns the changes since a version of the model, in order, and the version that they
-        lead to.
+        """Returns the changes since a version of the model, oldest first, and the newest version.
 
         If `version` is empty, too old, or of another follower, the only change is the complete
-        model. `hidden` is True if nobody sees the tab of the page. Browsers then let the page poll
-        less often, so the follower waits longer for its next request. `late` in the result says
-        that kubectl is slow, so that the model is old; it is empty otherwise.
+        model. `hidden` is True if the tab of the page is in the background. Browsers then let the
+        page poll less often, so the follower waits longer for the page's next request. In the
+        result, `late` is a sentence if kubectl is slow, so that the model is old; otherwise "".
         """
         with self._lock:
             until = time.monotonic() + (_IDLE_HIDDEN if hidden else _IDLE_VISIBLE)
@@ -148,7 +154,7 @@ class Follower(ABC):
                 self._watch_and_look()
             except CommandError as error:
                 self.publish(lost=str(error))
-            except Exception as error:  # noqa: BLE001 - pages would wait forever
+            except Exception as error:  # noqa: BLE001 - without this, the page would wait forever
                 self.publish(lost=f"internal error of kubectl-tapp: {error!r}")
             self._busy_since = None
             for each in self._watched:
@@ -158,7 +164,8 @@ class Follower(ABC):
 
     @abstractmethod
     def _watch_and_look(self) -> None:
-        """Starts the watches, reads the objects, and publishes the model until a watch ends.
+        """Starts the watches, and then reads the objects and publishes the model repeatedly until a
+        watch ends.
 
         The thread calls this method again after a pause.
         """
@@ -169,7 +176,8 @@ class Follower(ABC):
         return watched
 
     def _look_after_changes(self, look: Callable[[], None]) -> None:
-        """Calls `look`, which publishes the model, after each change until a watch ends.
+        """Calls `look`, which publishes the model, at once and after each change, until a watch
+        ends.
 
         Between two calls at most `_MAX_PAUSE` seconds pass. Raises CommandError if a watch ended
         with an error.
@@ -220,9 +228,9 @@ class FollowedTApp(Follower):
     """Keeps the page of one TApp up to date: its instances, children, Events and timeline."""
 
     def __init__(self, session: Session, namespace: str, name: str) -> None:
-        """Starts the thread that keeps the page of the TApp `name` in `namespace` up to date.
+        """Starts the thread for the page of the TApp `name` in `namespace`.
 
-        Of `session` all options but the namespace are used.
+        kubectl is called with the options of `session`, except for its namespace.
         """
         self._name, self._asked = name, 0.0
         self.view: Inspection | None = None
@@ -237,8 +245,10 @@ class FollowedTApp(Follower):
 
         Args:
             text: the text of the entry.
-            ids: the instances that the entry is about, such as `0-3,7`; empty for the whole TApp.
-            key: an entry with the same key is replaced; empty for a new entry.
+            ids: the numbers of the instances that the entry is about, such as `0-3,7`; empty for
+                the whole TApp.
+            key: identifies the entry: an existing entry with this key is replaced. Empty to add a
+                new entry in any case.
             at: the time of the entry, in seconds since the epoch; None for now.
         """
         at = self.session.now() if at is None else at
@@ -278,12 +288,12 @@ class FollowedTApp(Follower):
                 self.publish(gone=f"TApp {self._name} is gone")
                 watched[TAPPS].ended = True
                 return
-            # If the user may read objects of a kind but not watch them, they are read again after a
-            # pause.
+            # If the user may read the objects of a kind but not watch them, the thread reads them
+            # again after a pause.
             deaf = (kind for kind, it in watched.items() if it.forbidden and kind != EVENTS)
             if time.monotonic() - begun > _MAX_PAUSE and not {*deaf} <= {*observed.unread}:
                 watched[TAPPS].ended = True
-            # The spec now asks for children of other kinds, which need new watches.
+            # If the spec now asks for children of other kinds, new watches are needed.
             watched[TAPPS].ended |= optional_kinds(tapps[0]) != plain
 
             def there(kind: str, known: list[Document]) -> list[Document]:
@@ -341,24 +351,23 @@ class Followers:
     """
 
     def __init__(self, session: Session) -> None:
-        """Starts no follower yet.
+        """Starts no follower: followers start when a page first asks for them.
 
-        `session` has the global options, such as `--context`, with which the followers of TApps
-        will read the cluster.
+        `session` has the global options, such as `--context`, with which followers call kubectl.
         """
         self._session, self._lock = session, threading.Lock()
         self._known: dict[tuple[str, str], Follower] = {}
 
     def all_tapps(self) -> Follower:
-        """Returns the follower of the list of TApps, after starting it if it does not run."""
+        """Returns the follower of the list of TApps. Starts the follower if it does not run."""
         return self._follower(("", ""), lambda: FollowedList(self._session))
 
     def one_tapp(self, namespace: str, name: str) -> FollowedTApp:
-        """Returns the follower of the TApp `name`, after starting it if it does not run."""
+        """Returns the follower of the TApp `name`. Starts the follower if it does not run."""
         found = self._follower(
             (namespace, name), lambda: FollowedTApp(self._session, namespace, name)
         )
-        assert isinstance(found, FollowedTApp)  # noqa: S101 - a key with a name
+        assert isinstance(found, FollowedTApp)  # noqa: S101 - one_tapp's keys have this type
         return found
 
     def _follower(self, key: tuple[str, str], begin: Callable[[], Follower]) -> Follower:

@@ -43,7 +43,9 @@ _KINDS_BY_STATUS = {
     "Running": "ok", "Succ": "ok", "PodSucc": "ok", "Killed": "stopped", "Failed": "bad",
     "PodFailed": "bad", "Unknown": "bad", "?": "unknown",
 }  # fmt: skip
-"""The kind of tile for each state in a TApp's status; any other state counts as moving."""
+"""State of an instance in the TApp's status -> kind of its tile on the page. A state without an
+entry has the kind `moving`.
+"""
 
 
 def list_row(tapp: Document) -> Model:
@@ -83,7 +85,7 @@ def _kind_from_status(row: Row) -> str:
 def model_from_status(observed: Observed) -> Model:
     """Returns the values that the page shows of a TApp if the user may not read its pods.
 
-    They come from the status of the TApp.
+    The values come from the status of the TApp alone.
     """
     tiles = {
         row.id: {"state": row.state, "kind": _kind_from_status(row), "template": row.template}
@@ -106,7 +108,7 @@ def model_of(view: Inspection, entries: Iterable[HistoryEntry]) -> Model:
     kept = {id for ids in plan.partition.kept.values() for id in ids} & view.cases.keys()
     stuck, entries = banner(view, known), [*entries]
     runs = _instances_by_revision(view, entries)
-    # The banner names the instances that wait and their reasons already.
+    # If there is a banner, it already names the waiting instances and their reasons.
     waiting = [] if stuck.sentence else document["waits"]
     waits = [about(each["instances"], each["message"]) for each in waiting]
     refused = [f"{each['type']}: {each['message']}" for each in document["refused"]]
@@ -115,7 +117,7 @@ def model_of(view: Inspection, entries: Iterable[HistoryEntry]) -> Model:
     vain = without_effect(view, entries)
     return {
         "head": {
-            # The page has the name of the TApp above the headline.
+            # The page shows the name of the TApp above the headline already.
             "headline": headline(view).removeprefix(f"{view.namespace}/{view.name}: "),
             "line": in_page_words(known.line(None)),
             "stuck": in_page_words(stuck.sentence),
@@ -155,9 +157,10 @@ def _instances_by_revision(
 ) -> Mapping[int, list[int]]:
     """Returns revision number -> numbers of the instances whose pods were created from it.
 
-    A pod has the hash of its template, without its values. Of several revisions with this hash, a
-    kept instance has the one at which the partition keeps it, and any other instance the newest.
-    `entries` are the revisions in the history, oldest first.
+    A pod has a label with the hash of its template, which does not depend on the values. Several
+    revisions can have this hash. A kept instance then counts for the revision at which the
+    partition keeps it, and any other instance for the newest. `entries` are the revisions in the
+    history, oldest first.
     """
     newest = {each.hash: each.number for each in entries}
     newest_of_template = {(each.template, each.hash): each.number for each in entries}
@@ -205,8 +208,8 @@ def explanation_of(
     Args:
         view: the inspection of the TApp.
         id: the number of the instance.
-        events: the Events about its pod. If there are none, the warnings of the inspection are
-            used.
+        events: the Events about the instance's pod. If there are none, the Events of type Warning
+            in the inspection are used.
         entries: the revisions of the TApp's templates, oldest first.
     """
     pod = view.pod(id) or {}
@@ -225,7 +228,7 @@ def explanation_of(
         "cause": in_page_words(instance_banner(view, id)),
         "message": in_page_words(found["message"]),
         "next": instance_steps(view, id, [*entries]),
-        # Without a text after "hold: " the verdict has the reason of the hold already.
+        # If no text follows "hold: ", the verdict contains the reason of the hold already.
         "hold": hold.removesuffix("hold: "),
         "containers": in_page_words([*containers, *found["containers"]]),
         "events": [describe(each, view.plan.now) for each in newest(events)] or found["events"],
@@ -235,7 +238,7 @@ def explanation_of(
 def timeline_entry(event: Document) -> Model:
     """Returns the entry in the page's timeline for an Event of the TApp.
 
-    The result has the names of the parameters of `FollowedTApp.add_to_timeline`.
+    The keys of the result are the names of the parameters of `FollowedTApp.add_to_timeline`.
     """
     count = f" ({event_count(event)} times)" if event_count(event) > 1 else ""
     text = f"{event.get('reason')}: {' '.join(str(event.get('message') or '').split())}{count}"
@@ -245,14 +248,15 @@ def timeline_entry(event: Document) -> Model:
 def tile_changes(
     before: Mapping[int, Model] | None, after: Mapping[int, Model]
 ) -> Iterator[tuple[str, str]]:
-    """Yields how the tiles of instances on the page have changed since the last look.
+    """Yields the changes of the instances' tiles on the page since the last computation of the
+    model.
 
     Each result has the numbers of the instances whose tiles have changed in the same way, such as
     `0-3,7`, and the text of that change.
 
     Args:
-        before: instance number -> its tile at the last look; None at the first look, so that no
-            tile has changed.
+        before: instance number -> its tile at the last computation. None at the first computation,
+            so that no tile has changed.
         after: instance number -> its tile now.
     """
     known = after if before is None else before

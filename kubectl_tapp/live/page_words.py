@@ -1,7 +1,8 @@
-"""Puts the page's words in the place of commands, in texts that a terminal shows as well.
+"""Replaces commands by the page's words, in texts that are written for the terminal.
 
-`in_page_words` is the entry point. A command such as `kubectl tapp rollback web -n default` becomes
-the name of the button that does the same. Commands that the page does not offer stay.
+`in_page_words` is the entry point. For example, `kubectl tapp rollback web -n default` becomes the
+name of the button that opens the same change. Commands that the page does not offer stay as they
+are.
 """
 
 import re
@@ -20,7 +21,9 @@ _PLACES = {
     "tapp why": "a click on the tile", "tapp status": "this page", "tapp wait": "the timeline",
     "describe tapp": "the timeline",
 }  # fmt: skip
-"""The place of the page that shows the output of a command; the keys are words after `kubectl`."""
+"""Words of a command after `kubectl` -> the place on the page that shows the output of this
+command.
+"""
 _COMMAND = re.compile(r"`kubectl (tapp set image|tapp [a-z]+|describe tapp)\b[^`]*`")
 _PHRASES: Final = (
     (re.compile(r"repeat the command to see a new plan"), "plan again"),
@@ -30,7 +33,7 @@ _PHRASES: Final = (
         r'choose a revision of \1 in the field "Back to"',
     ),
 )
-"""Phrases about options that no form has, and the page's own phrases."""
+"""Phrases about options that no form of the page has -> the phrases that replace them."""
 
 
 def label_of(change: str) -> str:
@@ -42,7 +45,7 @@ def in_page_words(value: Any) -> Any:
     """Replaces commands and options of `kubectl tapp` by the page's buttons and fields.
 
     Returns `value` with the replaced texts. `value` is a text, or a list or mapping of any depth
-    that has texts. Keys of mappings, and values that are no texts, stay unchanged.
+    that contains texts. Keys of mappings, and values that are no texts, stay unchanged.
     """
     if isinstance(value, str):
         value = _COMMAND.sub(_place, value)

@@ -25,19 +25,21 @@ _BUTTONS = {
     Remedy.RELEASE: "Release holds", Remedy.RESTART: "Restart instances",
     Remedy.ADOPT: "Adopt pods and claims",
 }  # fmt: skip
-"""The label of each remedy's button; the value of the remedy is the name of the change."""
+"""Remedy -> the label of its button. The value of a remedy is the name of the change that the
+button opens.
+"""
 _OF_INSTANCES = "restart", "kill", "start", "template", "hold", "release"
-"""The changes of chosen instances, in the order of their buttons."""
+"""The changes that apply to chosen instances, in the order of their buttons."""
 _PLACES = {Remedy.WHY: "choose its tile", Remedy.DESCRIBE: "see the timeline below"}
-"""The place of the page that stands for a remedy without a change."""
+"""Remedy that is no change -> the place on the page that serves the same purpose."""
 
 
 def next_steps(view: Inspection, vain: Mapping[str, str]) -> dict[str, Any]:
-    """Returns the texts of the advice for the page, and a button for each change that the texts
-    name.
+    """Returns the texts of the advice on a TApp for the page, and a button for each change that the
+    texts name.
 
-    `vain` maps the changes that have no effect now to the reasons. Advice and buttons leave them
-    out.
+    `vain` maps each change that has no effect now to the reason. Texts and buttons of these changes
+    are left out.
     """
     advice = advice_now(view)
     return {
@@ -53,10 +55,11 @@ def next_steps(view: Inspection, vain: Mapping[str, str]) -> dict[str, Any]:
 def instance_steps(view: Inspection, id: int, entries: Sequence[HistoryEntry]) -> dict[str, Any]:
     """Returns the advice on one instance for the page, and the buttons of its changes.
 
-    The buttons of the advice come first, then those of all changes of chosen instances, and
-    "Adopt" if an object without an owner has a name of the instance's pod or claims. `advised` of a
-    button is True if the advice names it. A button without an effect now has the reason as
-    `vain`, otherwise "" there. `entries` are the revisions of the TApp's templates, oldest first.
+    The buttons that the advice names come first, then the buttons of all changes of chosen
+    instances. "Adopt" follows if an object without an owner has the name of the instance's pod or
+    claims. For each button, `advised` is True if the advice names the button. `vain` is the reason
+    if the change has no effect now, otherwise "". `entries` are the revisions of the TApp's
+    templates, oldest first.
     """
     advice = advice_about(view, id)
     vain = {**without_effect(view, entries), **without_effect_on(view, id)}
@@ -107,13 +110,17 @@ def instance_steps(view: Inspection, id: int, entries: Sequence[HistoryEntry]) -
 
 
 def _named(advice: Sequence[Advice]) -> list[Remedy]:
-    """Returns the remedies with a button that the advice names, in its order, each once."""
+    """Returns the remedies in the advice that have a button, each once, in the order of the
+    advice.
+    """
     named = dict.fromkeys(remedy for each in advice for remedy in each.remedies)
     return [each for each in named if each in _BUTTONS]
 
 
 def _word(view: Inspection, remedy: Remedy) -> str:
-    """Returns the name of the remedy's button in quotes, or its place on the page, or its
+    """Returns the word for a remedy in the page's texts.
+
+    The word is the name of the remedy's button in quotes, or its place on the page, or else its
     command.
     """
     button = _BUTTONS.get(remedy)
@@ -121,13 +128,14 @@ def _word(view: Inspection, remedy: Remedy) -> str:
 
 
 def _texts(advice: Sequence[Advice], word: Callable[[Remedy], str]) -> list[str]:
-    # The page has no code style within its texts.
+    # The page shows texts in a single style, so backquotes would appear as characters.
     return [text.replace("`", "") for text in texts_of(advice, word)]
 
 
 def _values(view: Inspection, remedy: Remedy) -> dict[str, str | bool]:
-    """Returns the values with which the dialog of a remedy is filled in; empty for most
-    remedies.
+    """Returns the values that the dialog of a remedy shows at first: name of the field -> value.
+
+    The result is empty for most remedies.
     """
     if remedy is Remedy.RELEASE:
         return {"ids": ranges(held_instances(view))}

@@ -1,9 +1,9 @@
 """The HTTP server of the page: `create_app` builds it, and `AccessGuard` checks each request.
 
-Only a browser of this user may use the server. Requests of other users of the machine, of other web
-pages in the same browser, and by other host names for this address are refused. A request needs a
-cookie and, for the API, a key. Browsers send a cookie to every port of a host, so the cookie alone
-is not enough; the key is in the local storage of this port.
+Only a browser of this user may use the server. The server refuses requests of other users of the
+machine and of other web pages in the same browser. It also refuses requests that reach it by
+another host name. A request needs a cookie and, for the API, a key. Browsers send a cookie to every
+port of a host, so the cookie alone is not enough; the key is in the local storage of this port.
 """
 
 import re
@@ -47,13 +47,15 @@ _FILES = {
 _NAME = re.compile(r"[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?")
 _MAX_BODY = 1 << 20  # Bytes of the largest request body
 _OWN_HOST = re.compile(rf"{re.escape(HOST)}:[0-9]{{1,5}}")
-_ONE_USE_SECONDS = 120.0  # Seconds in which the started browser must open its address
+_ONE_USE_SECONDS = 120.0  # Seconds within which a browser must open the address for one use
 _ONE_USE_EXPLAINED = "this address works once, for two minutes, in a browser of the same user: "
 _OPEN_PRINTED_ADDRESS = "open the address that `kubectl tapp web` printed"
 
 
 class AccessGuard:
     """Lets only the user's own browser use the page, by a cookie and a key.
+
+    Cookie and key are new at each start of the server.
 
     Both are new for each start of the server.
     """
@@ -65,19 +67,22 @@ class AccessGuard:
         self._secret, self._cookie, self._key = (secrets.token_urlsafe(32) for _ in range(3))
         self._port, self._name = port, f"tapp-{port}"
         self._one_use_secret, self._one_use_until, self._lock = "", 0.0, threading.Lock()
-        # Set when a browser has opened the page; the end of the server sets it, too.
+        # Set when a browser has opened the page, and also when the server ends.
         self.opened = threading.Event()
 
     @property
     def address(self) -> str:
-        """The address for the user, with a secret. It lets any browser in until the server ends."""
+        """The address for the user, with a secret. Until the server ends, any browser may use the
+        page by this address.
+        """
         return f"http://{HOST}:{self._port}/?key={self._secret}"
 
     def address_for_one_use(self) -> str:
-        """Returns an address with a secret for the command line of a browser that is started.
+        """Returns an address with a new secret, to start a browser with this address as an
+        argument.
 
-        It lets one browser in, once, within `_ONE_USE_SECONDS` seconds. An earlier such address no
-        longer works.
+        One browser may use the address once, within `_ONE_USE_SECONDS` seconds. An earlier address
+        for one use no longer works.
         """
         self._one_use_secret, self._one_use_until = (
             secrets.token_urlsafe(32),
@@ -86,11 +91,10 @@ class AccessGuard:
         return f"http://{HOST}:{self._port}/?once={self._one_use_secret}"
 
     def check(self, first: str) -> Response | None:
-        """Checks the current request, and returns the response if the request is refused or
-        redirected.
+        """Checks the current request, and returns a response that refuses or redirects it.
 
-        Returns None if the request may go on. A browser that uses one of the two addresses with a
-        secret is redirected to the page, which then shows the path `first`.
+        Returns None if the server may answer the request. A browser that uses one of the two
+        addresses with a secret is redirected to the page, which then shows the path `first`.
         """
         if not _OWN_HOST.fullmatch(request.host):
             return _error_response(403, f"refused: this page answers only at {HOST}:{self._port}")
@@ -103,7 +107,7 @@ class AccessGuard:
         """Returns True if the current request has the user's secret, or the unused secret for one
         use.
 
-        The secret for one use is used up then.
+        In the second case the secret for one use becomes invalid.
         """
         key, once = (request.args.get(each, "") for each in ("key", "once"))
         if (request.method, request.path) != ("GET", "/"):
@@ -111,8 +115,8 @@ class AccessGuard:
         if _equal(key, self._secret):
             self.opened.set()
             return True
-        # Checked first: another user, who can read the browser's command line, must not be able to
-        # use up the address.
+        # The client's user is checked before the secret. Another user can read the browser's
+        # command line, and must not make the address invalid by using it.
         client = int(request.environ.get("REMOTE_PORT") or 0)
         if not once or not may_be_same_user(client, self._port):
             return False
@@ -124,8 +128,9 @@ class AccessGuard:
         return fits
 
     def _refusal_reason(self) -> str:
-        """Returns why the current request is refused, or "" if the page has sent it."""
-        # The browser's port may differ from the server's: ssh and VS Code forward ports.
+        """Returns why the current request is refused, or "" if the page has sent the request."""
+        # The browser's port may differ from the server's port, because ssh and VS Code forward
+        # ports.
         origins = [f"http://{request.host}", *([""] if request.method == "GET" else [])]
         site = request.headers.get("Sec-Fetch-Site", "none")
         if request.headers.get("Origin", "") not in origins or site not in ("same-origin", "none"):
@@ -160,7 +165,7 @@ def _equal(one: str, other: str) -> bool:
 def create_app(
     session: Session, door: AccessGuard, *, first: str = "/", read_only: bool = False
 ) -> Flask:
-    """Returns the WSGI application of the page.
+    """Returns the WSGI application (Flask) of the page.
 
     Args:
         session: the run of the command, whose user and cluster the page uses.
@@ -225,8 +230,8 @@ def create_app(
 def _namespace_and_name(asked: Mapping[str, Any]) -> tuple[str, str]:
     """Returns the namespace and the name of a TApp from the parameters of a request.
 
-    Raises CommandError if one of them is not a valid name. So no parameter can begin with a hyphen,
-    which kubectl would take for an option.
+    Raises CommandError if one of them is not a valid name. This check also prevents a parameter
+    that begins with a hyphen, which kubectl would take for an option.
     """
     namespace, name = (str(asked.get(each, "")) for each in ("namespace", "name"))
     for each in (namespace, name):
@@ -236,16 +241,19 @@ def _namespace_and_name(asked: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _when_ready(work: Work, function: Callable[[], Any]) -> Any:
-    """Returns the result of a function that calls kubectl, or the key to ask for the result later.
+    """Returns the result of a function that calls kubectl, or a key with which the page asks for
+    the result later.
 
-    A client that does not ask for an asynchronous response (RFC 7240) waits for the result.
+    The key is returned only to a client that asks for an asynchronous response (RFC 7240).
     """
     prefers = request.headers.get("Prefer", "").lower()
     return work.answer(function) if "respond-async" in prefers else function()
 
 
 def _changes_since(followed: Follower) -> Response:
-    """Returns the response with the changes since the version that the page has."""
+    """Returns the response with the changes of the model since the version that the request
+    names.
+    """
     hidden = request.args.get("hidden") == "true"
     found = followed.since(request.args.get("since", ""), hidden=hidden)
     return Response(msgspec.json.encode(found), mimetype="application/json")
@@ -262,7 +270,7 @@ def _error_response(code: int, text: str) -> Response:
 
 
 def _response_to(error: Exception) -> Response:
-    """Returns a JSON response with one sentence about an error that a request has caused."""
+    """Returns a JSON response with one sentence about an error that occurred during a request."""
     if isinstance(error, HTTPException):
         return _error_response(error.code or 500, str(error))
     if isinstance(error, CommandError):

@@ -1,4 +1,5 @@
-"""Changes from the page: each is a verb of the plugin, planned first and then carried out.
+"""Changes from the page: each change runs a verb of the plugin, first as a plan and then with the
+write.
 
 `Changes.plan` runs a verb's function without writing and returns the plan with a key. `Changes.do`
 carries out the plan of a key, once.
@@ -22,23 +23,28 @@ from kubectl_tapp.commands.verb_options import Verb
 from kubectl_tapp.live.page_words import in_page_words
 from kubectl_tapp.show.planned import plan_model
 
-_MAX_PLANS = 32  # Number of plans that are remembered; the page has to request an older plan again
-_MAX_WAIT = 8.0  # Seconds that a response waits for the change; later the timeline shows its result
+# Number of plans that are remembered; if a plan is older, the page has to plan the change again
+_MAX_PLANS = 32
+# Seconds that a response waits for a change; if the change takes longer, the timeline shows its
+# result
+_MAX_WAIT = 8.0
 
 
 def partition(verb: Verb, to: str) -> None:
-    """Sets how many instances keep their revision during a rollout, as typed on the page.
+    """Sets the partition: how many instances keep their revision during a rollout. `to` is typed on
+    the page.
 
-    Only instances of the rolling template count, which `updateStrategy.template` names.
+    Only instances that run the rolling template count. `updateStrategy.template` names this
+    template.
     """
     verb.do(verb.edits.with_partition(verb.tapp, read_partition(to)))
 
 
 def budget(verb: Verb, to: str, *, others: bool = False) -> None:
-    """Sets how many instances may be unavailable at a time, as typed on the page.
+    """Sets the budget: how many instances may be unavailable at a time. `to` is typed on the page.
 
-    If `others` is False, this is the budget of the rolling template, which
-    `updateStrategy.template` names; if it is True, that of all other templates.
+    If `others` is False, the function sets the budget of the rolling template, which
+    `updateStrategy.template` names. If `others` is True, it sets the budget of all other templates.
     """
     edit = verb.edits.with_canary_budget if others else verb.edits.with_budget
     verb.do(edit(verb.tapp, read_budget(to, "--to")))
@@ -51,14 +57,16 @@ OFFERED: Mapping[str, Callable[..., None]] = {
     "release": hold.release, "adopt": verbs.adopt, "promote": verbs.promote, "abort": verbs.abort,
     "rollback": verbs.rollback, "retry": verbs.retry, "budget": budget,
 }  # fmt: skip
-"""Name of each change that the page offers, with the function of the verb."""
+"""Name of a change that the page offers -> the function that carries out the change with a
+`Verb`.
+"""
 
 
 class Changes:
     """Plans the changes that a user asks for on the page, and carries out each plan once."""
 
     def __init__(self, session: Session, tell: Callable[[str, str, str], None]) -> None:
-        """Starts without plans.
+        """Creates an object without any plans.
 
         `tell` adds a line to the timeline of a TApp; its arguments are namespace, name and text.
         """
@@ -88,7 +96,7 @@ class Changes:
             for old in [*self._planned][:-_MAX_PLANS]:
                 self._planned.pop(old, None)
         plan = None if found.forecast is None else plan_model(found.forecast)
-        # The changed fields have the author's own texts.
+        # These parts contain the author's own texts, in which no words may be replaced.
         own = {"changes", "pictures"}
         if plan is not None:
             plan = {key: each if key in own else in_page_words(each) for key, each in plan.items()}
@@ -98,9 +106,11 @@ class Changes:
         """Carries out the plan with this key, and returns the text of its output.
 
         If the change takes longer than `_MAX_WAIT`, `going` is True in the result, and the change
-        goes on. Raises CommandError if the change fails; with `Exit.CHANGED` a new plan is needed.
+        continues. Raises CommandError if the change fails. If its exit code is `Exit.CHANGED`, the
+        objects have changed, and a new plan is needed.
         """
-        # Removed first, so that a second click cannot carry out the plan again.
+        # The plan is removed before it is carried out, so that a second click cannot carry it out
+        # again.
         planned = self._planned.pop(key, None)
         if planned is None:
             raise CommandError(
@@ -129,7 +139,9 @@ class Changes:
 
 @contextmanager
 def _errors_in_page_words() -> Iterator[None]:
-    """Lets a CommandError of the block name buttons of the page instead of commands."""
+    """Replaces commands by the names of the page's buttons in the message of a CommandError of the
+    block.
+    """
     try:
         yield
     except CommandError as error:

@@ -67,7 +67,8 @@ def web(
     serve(session, first, port, browser=not no_browser, read_only=read_only)
 
 
-_BROWSER_START_SECONDS = 2.0  # Seconds that the end waits for a browser that is being started
+# Seconds that the command waits at its end for a browser that is being started
+_BROWSER_START_SECONDS = 2.0
 
 
 def serve(session: Session, first: str, port: int, *, browser: bool, read_only: bool) -> None:
@@ -122,14 +123,15 @@ def serve(session: Session, first: str, port: int, *, browser: bool, read_only: 
                 say = partial(_try_to_say, session)
                 open_page = opener(door.address_for_one_use(), say, door.opened)
                 opening = threading.Thread(target=open_page, daemon=True)
-            # In a thread, because `webbrowser` waits for a browser that runs in the foreground.
+            # The browser is started in a thread, because `webbrowser` waits for a browser that runs
+            # in the foreground.
             opening.start()
             server.serve_forever()  # returns after Ctrl-C
         finally:
             signal.signal(signal.SIGTERM, before)
             app.extensions["live"].stop()
             server.server_close()
-            door.opened.set()  # Nobody waits for a browser any more.
+            door.opened.set()  # The thread that starts a browser need not wait any longer.
             _try_to_say(session, "\nEnded.")
             opening.join(_BROWSER_START_SECONDS)
 
@@ -141,7 +143,7 @@ def _print_now(session: Session, text: str) -> None:
 
 
 def _try_to_say(session: Session, text: str) -> None:
-    """Prints a line, or drops it if the terminal or the pipe has been closed."""
+    """Prints a line, or ignores the error if the terminal or the pipe has been closed."""
     with suppress(OSError):
         _print_now(session, text)
 
@@ -150,7 +152,8 @@ def _how_to_reach_the_pod(port: int) -> str:
     """Returns a sentence with the command that forwards a port of the user's machine to this
     pod.
     """
-    # The host name of a pod is its name, unless the pod has the network or the name of its node.
+    # The host name of a pod is its name, unless the pod uses the network or the host name of its
+    # node.
     pod = os.environ.get("POD_NAME") or socket.gethostname()
     command = f"kubectl port-forward -n {pod_namespace()} pod/{pod} {port}:{port}"
     return f"This is a pod. Run `{command}` on your machine, and open the address there."

@@ -1,9 +1,10 @@
-"""Opens the page in the user's browser, which the module `webbrowser` and `$BROWSER` choose.
+"""Opens the page in the user's browser. The module `webbrowser` and the variable `$BROWSER` choose
+the browser.
 
-`opener` is the entry point. Text browsers are left out: they cannot run the page's scripts. No
-other program gets the terminal either, because wrappers and `xdg-open` may start a text browser.
-The page's server says whether a browser has opened the page, because wrappers may fail late, or end
-with success without a browser.
+`opener` is the entry point. Text browsers are not used, because they cannot run the page's scripts.
+Wrappers and `xdg-open` may start a text browser, so no program that is started here gets the
+terminal. Wrappers may fail late, or end with success without starting a browser. So only the page's
+server knows whether a browser has opened the page.
 """
 
 import os
@@ -25,17 +26,18 @@ _TEXT_BROWSERS = {
     "lynx", "retawq", "w3m", "www-browser",
 }  # fmt: skip
 _CHOOSERS = {"sensible-browser", "xdg-open"}
-"""Commands that choose a text browser if the session has no display."""
+"""Commands that start a text browser if the user's session has no display."""
 _IN_BACKGROUND = "xdg-open", "gio", "gvfs-open", "gnome-open", "x-www-browser"
-"""Names of controllers of `webbrowser` that give their command the terminal."""
+"""Names under which `webbrowser` knows commands that it starts with the terminal."""
 _WINDOWS = (
     ["wslview"],
     ["rundll32.exe", "url.dll,FileProtocolHandler"],
     ["/mnt/c/Windows/System32/rundll32.exe", "url.dll,FileProtocolHandler"],
 )
 """Commands that open an address in the browser of Windows from the Windows Subsystem for Linux."""
-_OPEN_SECONDS = 20.0  # Seconds that a browser has to open the page before the user is told
-_LOOK_SECONDS = 0.1  # Seconds between two looks at a browser that is being started
+# Seconds within which a browser has to open the page; after that the user gets a message
+_OPEN_SECONDS = 20.0
+_LOOK_SECONDS = 0.1  # Seconds between two checks of a browser that is being started
 
 
 def opener(
@@ -44,15 +46,15 @@ def opener(
     """Returns a function that opens an address in the user's browser.
 
     The function may block until the browser ends. If no browser can be started, or if none has
-    opened the page in time, it tells the user so by `say`. The browsers are looked up before the
-    function is returned, because the lookup changes environment variables of the process for a
+    opened the page in time, it tells the user so by `say`. The browsers are looked up now and not
+    in the returned function, because the lookup changes environment variables of the process for a
     moment.
 
     Args:
         address: the address to open.
         say: prints a text for the user.
-        opened: set by the server when the page was opened, or when it ends. None if that is not
-            known.
+        opened: the server sets this event when a browser has opened the page, or when the server
+            ends. None if the server does not report that.
     """
     chosen = [each for each in os.environ.get("BROWSER", "").split(os.pathsep) if each]
     usable = [each for each in chosen if not is_text_browser(each)]
@@ -82,7 +84,11 @@ def opener(
 
 
 def _register(chosen: list[str], opened: threading.Event) -> None:
-    """Lets `webbrowser` try the chosen commands first, and start its own without the terminal."""
+    """Registers commands with `webbrowser`: it tries the user's `chosen` commands first, and starts
+    all others without the terminal.
+
+    `opened` is set when a browser has opened the page.
+    """
     # Without TERM, `webbrowser` does not register text browsers.
     with _environment(BROWSER="", TERM=""):
         webbrowser.register_standard_browsers()
@@ -102,25 +108,37 @@ def _register(chosen: list[str], opened: threading.Event) -> None:
 
 
 class _Detached(webbrowser.BaseBrowser):
-    """A command that opens an address, in a session of its own and without the terminal.
+    """A command that opens an address. It runs in a process session of its own and without the
+    terminal.
 
     So the command cannot read what the user types, and Ctrl-C does not end the browser.
     """
 
     def __init__(self, words: list[str], opened: threading.Event) -> None:
-        """`words` are the command; `%s` in it stands for the address, which otherwise follows."""
+        """Prepares a command.
+
+        `words` are the program and its arguments. The address replaces `%s` in them, or follows
+        them if they contain no `%s`. `opened` is set when a browser has opened the page.
+        """
         super().__init__(words[0])
         self._words = words if any("%s" in each for each in words) else [*words, "%s"]
         self._opened, self._has_failed = opened, False
 
     def register(self, name: str, *, preferred: bool) -> None:
-        """Registers the command with `webbrowser`."""
-        # `webbrowser` would take a name with `%s` for a command line.
+        """Registers the command with `webbrowser`.
+
+        If `preferred` is True, `webbrowser` tries this command before all commands that are already
+        registered.
+        """
+        # `webbrowser` interprets a name that contains `%s` as a command line.
         webbrowser.register(name.replace("%s", "%"), None, self, preferred=preferred)
 
     def open(self, url: str, new: int = 0, autoraise: bool = True) -> bool:  # noqa: ARG002 - as in webbrowser
-        """Starts the command, and returns True unless it fails before the page was opened."""
-        if self._has_failed:  # `webbrowser` may know the command by two names
+        """Starts the command. Returns False if the command fails before a browser has opened the
+        page, otherwise True.
+        """
+        # `webbrowser` may try the command twice, because it knows the command by two names
+        if self._has_failed:
             return False
         try:
             process = start_detached([each.replace("%s", url) for each in self._words])
@@ -136,8 +154,9 @@ class _Detached(webbrowser.BaseBrowser):
 
 
 def _reach_hint(port: int | None) -> str:
-    """Returns how a browser elsewhere reaches the port, if this process has no browser beside it;
-    "" otherwise.
+    """Returns a sentence that says how a browser on another machine reaches the port.
+
+    Returns "" if this process seems to run on the user's own machine.
     """
     if os.environ.get("SSH_CONNECTION"):
         command = f"ssh -L {port}:127.0.0.1:{port} HOST"
@@ -150,7 +169,7 @@ def _reach_hint(port: int | None) -> str:
 
 
 def is_text_browser(command: str) -> bool:
-    """Returns True if a command starts a text browser, also if it is a link to a text browser."""
+    """Returns True if a command is a text browser, or a link to a text browser."""
     name = _words(command)[0]
     names = {Path(name).name, Path(shutil.which(name) or name).resolve().name}
     shown = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY") or is_wsl()
@@ -160,7 +179,7 @@ def is_text_browser(command: str) -> bool:
 def _words(command: str) -> list[str]:
     try:
         words = shlex.split(command)
-    except ValueError:  # a quote that is not closed
+    except ValueError:  # a quote in the command is not closed
         words = []
     if not words or shutil.which(command):
         return [command]

@@ -2,7 +2,8 @@
 
 Other users of a Linux machine can read the browser's command line, which contains an address for
 one use. So the server accepts this address only if the client's socket belongs to the server's own
-user, or to root. Root may do everything anyway, and forwards ports in WSL and in containers.
+user, or to root. Root is accepted because programs of root forward ports in WSL and in containers.
+Refusing root would protect nothing, since root may do everything on the machine.
 """
 
 import ipaddress
@@ -20,8 +21,8 @@ def may_be_same_user(client: int, server: int) -> bool:
     """Returns True if the socket of a client may belong to the user of the server, or to root.
 
     `client` and `server` are the ports of both ends, on 127.0.0.1. Only Linux has the table of
-    sockets, so the result is True on other systems. It is True also in WSL if the socket is not in
-    the table, because a browser of Windows has none there.
+    sockets, so the result is True on other systems. In WSL the result is also True if the socket is
+    not in the table, because the sockets of a Windows browser are not in it.
     """
     if sys.platform != "linux":
         return True
@@ -30,11 +31,11 @@ def may_be_same_user(client: int, server: int) -> bool:
 
 
 def owner_of(client: int, server: int) -> int | None:
-    """Returns the id of the user who owns the socket of a client, or None if it is not in the
+    """Returns the id of the user who owns the socket of a client; None if the socket is not in the
     table.
 
-    `client` and `server` are the ports of both ends. A socket that the client has closed is not
-    listed as established. Such a client cannot read the response.
+    `client` and `server` are the ports of both ends. Only established connections count: a client
+    that has closed its socket cannot read the response anyway.
     """
     ports = f":{client:04X}", f":{server:04X}"
     ends = [tuple(_as_in_table(address) + port for port in ports) for address in _LOOPBACK]

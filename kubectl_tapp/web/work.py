@@ -1,4 +1,5 @@
-"""Requests that take long because they call kubectl: their responses do not wait for the result.
+"""Runs functions that call kubectl for requests, and answers a request before its function ends if
+that takes long.
 
 A browser opens six connections to a server, for all of its tabs together. Requests that stay open
 while kubectl is slow would take these connections from the other tabs. So `Work.answer` responds
@@ -12,7 +13,8 @@ from typing import Any
 
 from kubectl_tapp.base.errors import CommandError, Exit
 
-_SOON = 0.5  # Seconds that a response waits for its result before it has a key instead
+# Seconds that a response waits for the result; after that the response has a key instead
+_SOON = 0.5
 _MAX_RESULTS = 64  # Number of results that are kept for pages that have not asked for them
 
 
@@ -23,7 +25,7 @@ class Work:
     """
 
     def __init__(self) -> None:
-        """Starts with no function."""
+        """Creates an object that runs no functions yet."""
         self._known: dict[str, _Running] = {}
         self._lock = threading.Lock()
 
@@ -44,8 +46,10 @@ class Work:
         return {"waiting": key}
 
     def result(self, key: str) -> Any:
-        """Returns the result of the function with this key, once, or `{"waiting": KEY}` if the
-        function still runs.
+        """Returns the result of the function with this key, or `{"waiting": KEY}` if the function
+        still runs.
+
+        A result can be fetched only once.
 
         Raises the error that the function raised, or CommandError if there is no such function.
         """
@@ -76,7 +80,9 @@ class _Running:
             self.ended.set()
 
     def result(self) -> Any:
-        """Returns the result of the function, or raises its error. The function has ended."""
+        """Returns the result of the function, or raises its error. May only be called after the
+        function has ended.
+        """
         if self._error is not None:
             raise self._error
         return self._result
