@@ -45,13 +45,13 @@ CLASSES = "storageclasses.storage.k8s.io"
 CONTROLLERS = "compositecontrollers.metacontroller.k8s.io"
 FIELD_MANAGER = "kubectl-tapp"  # The field manager of all patches
 _CHILDREN = (PODS, CLAIMS, REVISIONS)
-# A command can go on without objects that the user may not read or that do not exist. Any other
-# error ends the command.
+# Reasons of errors with which a command can continue: the user may not read the objects, or there
+# are none. Any other error ends the command.
 _TOLERATED_REASONS = ("Forbidden", "NoSuchKind", "NotFound")
 WARNINGS = "--field-selector=type=Warning"
 _NO_CURRENT_CONTEXT = "current-context must exist"  # From kubectl's error message
-_PARALLEL_CALLS = 4  # The most calls of kubectl that run at the same time
-_LONGEST_ARGUMENT = 100_000  # Characters of a patch that is passed as an argument, at most
+_PARALLEL_CALLS = 4  # Largest number of calls of kubectl that run at the same time
+_LONGEST_ARGUMENT = 100_000  # Largest number of characters of a patch that is passed as an argument
 Documents = list[Document]
 _Words = list[str]
 
@@ -59,8 +59,8 @@ _Words = list[str]
 class ClusterAccess:
     """Reads and writes objects as one user of one cluster, by calls of kubectl.
 
-    Methods use one namespace, that of the command line, unless they have a parameter for another
-    one.
+    Methods use the namespace of the command line, unless they have a parameter for another
+    namespace.
     """
 
     def __init__(
@@ -69,13 +69,13 @@ class ClusterAccess:
         runner: Runner | None = None,
         first_call: FirstCall | None = None,
     ) -> None:
-        """Prepares the access; nothing is called yet.
+        """Prepares the access without calling kubectl.
 
         Args:
             global_options: kubectl's options for cluster, user and namespace.
             runner: runs kubectl; None runs the program itself.
             first_call: lets the first call of kubectl run alone, so that only one call logs in. All
-                objects of the same user share it; None for a new one.
+                `ClusterAccess` objects of one command share it; None creates a new one.
         """
         self._runner = runner or Program()
         self._first_call = first_call or FirstCall()
@@ -90,9 +90,9 @@ class ClusterAccess:
     def namespace(self) -> str:
         """The namespace that kubectl uses for this command line.
 
-        It is the first of these that exists: the namespace of the command line, of the kubeconfig's
-        context, of the pod that the command runs in, or `default`. Raises KubectlError if the
-        kubeconfig cannot be read.
+        It is the namespace that the command line names. Otherwise it is that of the kubeconfig's
+        context, then that of the pod in which the command runs, and at last `default`. Raises
+        KubectlError if the kubeconfig cannot be read.
         """
         if self._namespace:
             return self._namespace
@@ -147,8 +147,8 @@ class ClusterAccess:
         return _items(self._json("get", resource, *scope, *chosen))
 
     def get_named(self, resource: str, names: Sequence[str], namespace: str) -> Documents | str:
-        """Returns the objects with these names that exist, or a sentence that says why they are
-        unreadable.
+        """Returns the existing objects with these names, or a sentence that says why they cannot be
+        read.
         """
         return self._get_or_reason(resource, *names, "--namespace", namespace, "--ignore-not-found")
 
@@ -172,8 +172,8 @@ class ClusterAccess:
             name: the name of the TApp.
             events: True to read the Events of type Warning in its namespace as well.
             before: an earlier result for the same TApp, or None. If the TApp has not been written
-                since and the service has acted on its spec, only the pods are read again: any other
-                change that matters would also have changed the TApp's status.
+                since then and the service has acted on its spec, only the pods are read again. Any
+                other change that matters would also have changed the TApp's status.
         """
         if before is not None:
             tapp = self.get(TAPPS, name)
@@ -182,7 +182,7 @@ class ClusterAccess:
                 pods = self._children_of(PODS, tapp)
                 there = before.pods if isinstance(pods, str) else pods
                 return replace(before, tapp=tapp, pods=there, events=[])
-        # The TApp comes first: if it cannot be read, the other objects are not worth a call.
+        # The TApp is read first: if that fails, the command ends without reading the other objects.
         tapp = self.get(TAPPS, name)
         with ThreadPoolExecutor(_PARALLEL_CALLS) as pool:
             registered = pool.submit(self._composite_controllers)
@@ -374,7 +374,8 @@ class ClusterAccess:
         `arguments` are further arguments of `kubectl get`, such as a name or a selector.
         """
         words = ["get", resource, *arguments, "--watch", "--output-watch-events", "--output=json"]
-        # The user's --request-timeout limits single requests. It would also end a watch.
+        # The user's --request-timeout is meant for single requests. It would also end a watch, so
+        # it is overridden.
         endless = ["--request-timeout=0"] if self._has_timeout else []
         runner = self._runner
         return Watching(lambda: runner.follow([*self._options, *endless, *words]))

@@ -10,14 +10,18 @@ from tapp.words.vocabulary import CONTROLLER_UID, GROUP
 
 @dataclass(frozen=True)
 class Ownership:
-    """Says whether an object belongs to a TApp, to another owner, or to nobody, and what follows.
+    """The answer to the question whether an object belongs to a TApp, to another owner, or to no
+    owner.
 
-    Shown to users whose TApp cannot create a pod or claim, because an object with its name exists.
+    Commands show it to users whose TApp cannot create a pod or claim, because an object with its
+    name exists already.
     """
 
-    # a phrase that says who owns the object; "" if this TApp does, or will after the next sync
+    # a phrase that names the owner of the object; "" if the TApp owns the object, or will own it
+    # after the next sync
     text: str = ""
-    can_be_adopted: bool = False  # whether no living object owns it, so that `adopt` may take it
+    # True if no existing object owns the object, so that `kubectl tapp adopt` can make it a child
+    can_be_adopted: bool = False
 
 
 def ownership_of(item: Document, tapp: Document) -> Ownership:
@@ -25,8 +29,8 @@ def ownership_of(item: Document, tapp: Document) -> Ownership:
 
     The rules follow from two facts. TApp names are unique in a namespace, so an owner with the same
     name and another uid has been deleted. Metacontroller adopts each object without a controller
-    that has the label of a living TApp. So an object that still has a label and no controller was
-    left behind by a deleted TApp.
+    that has the label of an existing TApp. So if an object has such a label and no controller, its
+    TApp has been deleted.
     """
     metadata, uid, name = item["metadata"], tapp["metadata"]["uid"], tapp["metadata"]["name"]
     label = (metadata.get("labels") or {}).get(CONTROLLER_UID)
@@ -51,8 +55,8 @@ def ownership_of(item: Document, tapp: Document) -> Ownership:
 
 
 def ownership_advice(item: Document, tapp: Document) -> str:
-    """Returns a phrase that says who owns an object, and, if that is possible, how to adopt the
-    object.
+    """Returns a phrase that names the owner of an object and, if the object can be adopted, the
+    command for that.
 
     Returns "" if the TApp owns the object.
     """
@@ -65,15 +69,17 @@ def ownership_advice(item: Document, tapp: Document) -> str:
 
 
 def orphaning_command(item: Document, namespace: str) -> str:
-    """Returns the command, in backquotes, that deletes the StatefulSet of an object and leaves the
-    object, so that a TApp can adopt the object.
+    """Returns the command, in backquotes, that deletes the StatefulSet which owns an object,
+    without deleting the object.
+
+    A TApp can adopt the object afterwards.
 
     Returns "" if no StatefulSet owns the object.
     """
     controller = controller_of(item["metadata"].get("ownerReferences")) or {}
     if controller.get("kind") != "StatefulSet":
         return ""
-    # OpenKruise has a resource with this name, too.
+    # OpenKruise has another resource that is called StatefulSet, in a group of its own.
     group = str(controller.get("apiVersion")).rpartition("/")[0]
     resource = "statefulset" if group == "apps" else f"statefulset.{group}"
     words = ("delete", resource, str(controller.get("name")), "--cascade=orphan")

@@ -1,4 +1,4 @@
-"""Lets the first call of kubectl finish before others run, so that only one of them logs in.
+"""Lets the first call of kubectl finish before other calls start, so that only one call logs in.
 
 A credential plugin that finds no token starts a login, for example with a device code. Two calls at
 the same time would start two logins. The first call that the API server answers leaves a token in
@@ -18,13 +18,14 @@ _ANSWER = re.compile(r"Error from server(?! \(Unauthorized\))")
 
 
 class FirstCall:
-    """Lets one call of kubectl at a time run until the API server has answered a call.
+    """Runs calls of kubectl one after the other until the API server has answered a call, and then
+    in parallel.
 
     All calls of one command go through one such object. Safe to use from several threads.
     """
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
-        """Starts in the state in which only one call of kubectl may run at a time.
+        """Creates an object that lets only one call of kubectl run at a time.
 
         This state ends as soon as the API server answers a call. `now` returns a time in seconds
         that never decreases.
@@ -41,7 +42,8 @@ class FirstCall:
         """
         if not self._is_open():
             with self._lock:
-                # The call that held the lock may have opened the gate in the meantime.
+                # While this thread waited for the lock, another call may have been answered, so
+                # that calls may run in parallel.
                 if not self._is_open():
                     return self._recorded(call())
         return self._recorded(call())

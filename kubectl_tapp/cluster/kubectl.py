@@ -36,7 +36,9 @@ class CallResult:
 
 
 class Runner(Protocol):
-    """A way to run kubectl: `Program` runs the real program, and tests use a stand-in."""
+    """The interface through which the plugin runs kubectl: `Program` runs the real program, and
+    tests have a replacement.
+    """
 
     def run(self, arguments: Sequence[str], stdin: str = "") -> CallResult:
         """Runs kubectl until it ends, and returns its result.
@@ -85,7 +87,8 @@ class Program:
         Raises CommandError if kubectl is missing or does not end within the time limit.
         """
         arguments, environment = without_preferences(arguments)
-        # A pipe instead of a temporary file: a container may have no writable directory.
+        # The text is passed through a pipe and not in a temporary file, because a container may
+        # have no writable directory.
         given = subprocess.PIPE if stdin else subprocess.DEVNULL
         process = _start([*self._command(), *arguments], environment, given)
         with process:
@@ -106,12 +109,12 @@ class Program:
         return _RunningProcess([*self._command(), *arguments], environment)
 
     def _output_when_ended(self, process: "subprocess.Popen[str]") -> tuple[str, str]:
-        """Waits until a process ends, and returns its standard output and standard error.
+        """Waits until a kubectl process ends, and returns its standard output and standard error.
 
-        While the process runs for long, its messages are passed on to the user line by line: a
-        login may show a code that the user has to type into a browser. Once a message appears that
-        is not a log line of kubectl, the call gets the time limit of a login. Raises KubectlError
-        at the limit.
+        If the process runs for more than `_QUIET_SECONDS`, its messages are shown to the user line
+        by line. A login may show a code that the user has to type into a browser. After a message
+        that is not a log line of kubectl, the call gets the time limit of a login. Raises
+        KubectlError at the limit.
         """
         begun, shown, speaks = time.monotonic(), 0, not self._has_succeeded
         while True:
@@ -138,7 +141,7 @@ class Program:
         there is no such program.
         """
         named = os.environ.get("KUBECTL", "").strip() or "kubectl"
-        # The whole text first, because a path may contain blanks.
+        # The complete text is tried as a path first, because a path may contain blanks.
         if shutil.which(named):
             return [named]
         try:
@@ -228,7 +231,9 @@ class KubectlError(CommandError):
 # The forms of kubectl's error messages.
 _SERVER_ERROR = re.compile(r"^Error from server(?: \((\w+)\))?: (.*)", re.DOTALL | re.MULTILINE)
 _INVALID = re.compile(r"^The (?:request|\S+ .*) is invalid:.*", re.DOTALL | re.MULTILINE)
-"""An object that fails validation, or a JSON patch with a `test` operation that fails."""
+"""The message about an object that fails validation, or about a JSON patch with a failed `test`
+operation.
+"""
 _KLOG = re.compile(r"^[EWIF]\d{4} \d\d:\d\d:\d\d", re.ASCII)
 _RESOURCE = re.compile(r'the server doesn\'t have a resource type "([^"]+)"')
 _FLAG_HINT = "See 'kubectl"
@@ -237,7 +242,8 @@ _UNREACHABLE = (
     "connection reset", "server misbehaving",
 )  # fmt: skip
 _NO_CONTEXT = ("does not exist", "was not found", "cannot locate context")
-_NO_KUBECONFIG = "localhost:8080"  # The server that kubectl tries if no kubeconfig names one
+# The server to which kubectl connects if no kubeconfig names a server
+_NO_KUBECONFIG = "localhost:8080"
 _CERTIFICATE = ("x509:", "tls:", "certificate")
 _LOGIN = ("Unauthorized", "must be logged in", "provide credentials", "getting credentials")
 
@@ -245,11 +251,14 @@ _LOGIN = ("Unauthorized", "must be logged in", "provide credentials", "getting c
 _CONFLICTS = re.compile(
     r"Apply failed with \d+ conflicts?:.*?(?=\nPlease review|\Z)", re.DOTALL | re.ASCII
 )
-"""A server-side apply of fields that other managers own, without kubectl's advice below it."""
+"""The message about a server-side apply of fields that other managers own, without the advice that
+kubectl prints below it.
+"""
 _SOURCE_PREFIX = re.compile(
     r'^error when (?:applying patch:\n.*\nfor:|\w+) "(?:STDIN|[^"\n]*)": ', re.DOTALL
 )
-"""The beginning of a refusal: kubectl's operation and, when it applies, the whole patch.
+"""The beginning of a message about a refusal: kubectl's operation and, if kubectl applies a patch,
+the complete patch.
 
 Source: k8s.io/kubectl, `AddSourceToErr`.
 """
@@ -322,10 +331,10 @@ def _unknown_kind_error(resource: str) -> KubectlError:
 
 
 _BY_AUTHORIZER = re.compile(r"\bcannot \w+ (?:resource|path)\b")
-"""The authorizer's wording for a missing right.
+"""The words with which the authorizer reports a missing permission.
 
-Admission plugins also answer Forbidden, in other words, when they refuse an object.
-Source: k8s.io/apiserver, responsewriters, `forbiddenMessage`.
+Admission plugins that refuse an object also answer Forbidden, but with other words. Source:
+k8s.io/apiserver, responsewriters, `forbiddenMessage`.
 """
 
 

@@ -1,9 +1,9 @@
 """Reads the user's preferences for kubectl (kuberc), which change the defaults of its options.
 
-The plugin's own calls of kubectl ignore the preferences, by means of `without_preferences`: an
-option such as `--show-labels` for `get` would break each call. Only the policy for credential
-plugins stays in force, because it says which programs kubectl may run. `preferred_options` returns
-how the preferences change the user's own `kubectl apply`.
+The plugin's own calls of kubectl ignore the preferences (`without_preferences`), because a
+preferred option such as `--show-labels` for `get` would change the output. Only the policy for
+credential plugins stays in force, because it says which programs kubectl may run.
+`preferred_options` returns how the preferences change the user's own `kubectl apply`.
 
 Source: k8s.io/kubectl, pkg/kuberc.
 """
@@ -27,8 +27,8 @@ _OPTION = "--kuberc="
 def kuberc_path(option: str | None) -> Path | None:
     """Returns the path of the file with the user's preferences for kubectl.
 
-    The path is that of the option `--kuberc`, of the variable KUBERC, or kubectl's default, in this
-    order. `option` is None or empty if the option is not given. Returns None if the user has
+    The option `--kuberc` decides first, then the environment variable KUBERC, and then kubectl's
+    default path. `option` is None or empty if the option is not given. Returns None if the user has
     switched the preferences off.
     """
     variable = os.environ.get("KUBERC", "")
@@ -41,7 +41,7 @@ def kuberc_path(option: str | None) -> Path | None:
 def preferences(path: Path | None) -> _Document:
     """Returns the first object of kind Preference in a file.
 
-    Returns {} if the file contains none or is unreadable, or if `path` is None.
+    Returns {} if the file has no such object or cannot be read, or if `path` is None.
     """
     try:
         data = b"" if path is None else path.read_bytes()
@@ -49,7 +49,8 @@ def preferences(path: Path | None) -> _Document:
         return {}
     if not data.strip():
         return {}
-    # The import of a YAML parser costs start time, and few users have this file.
+    # The YAML parser is imported only now, because the import costs start time and few users have
+    # this file.
     from kubectl_tapp.base.manifests import ManifestError, read_manifests  # noqa: PLC0415
 
     try:
@@ -102,9 +103,9 @@ def without_preferences(arguments: Sequence[str]) -> tuple[list[str], dict[str, 
 def _policy_file(path: Path | None) -> str:
     """Returns the value for the variable KUBERC: `off`, or the path of a file with the policy.
 
-    The file has only the policy for credential plugins, from the preferences in `path`. Raises
-    OSError if the file cannot be written: the policy is a security setting, so no call may run
-    without it.
+    The file contains only the policy for credential plugins, copied from the preferences in `path`.
+    The value is `off` if they have no such policy. Raises OSError if the file cannot be written:
+    the policy is a security setting, so no call may run without it.
     """
     found = preferences(path)
     policy = {key: found[key] for key in _POLICY if key in found}
@@ -116,14 +117,17 @@ def _policy_file(path: Path | None) -> str:
 
 _lock = threading.Lock()
 _directories: dict[str, "tempfile.TemporaryDirectory[str]"] = {}
-"""Policy -> the directory of its file. Python deletes the directory when the program ends."""
+"""Text of a policy -> the temporary directory that has its file. Python deletes the directory when
+the program ends.
+"""
 
 
 def _stored(text: str) -> Path:
-    """Writes the text of the policy to a temporary file, unless that exists, and returns its path.
+    """Writes the text of a policy to a temporary file, unless the file exists already, and returns
+    its path.
 
-    Safe in several threads. A program that runs for days may lose its file: systemd deletes old
-    files in /tmp.
+    May be called from several threads. The file is checked at each call, because systemd deletes
+    old files in /tmp while a program runs for days.
     """
     with _lock:
         known = _directories.get(text)

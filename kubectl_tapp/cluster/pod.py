@@ -18,9 +18,10 @@ def is_pod() -> bool:
 
 
 def pod_namespace() -> str:
-    """Returns the namespace that kubectl uses in this pod; "" if this process runs in no pod.
+    """Returns the namespace that kubectl uses in the pod of this process; "" if the process runs in
+    no pod.
 
-    Returns "" also if the namespace cannot be read.
+    Also returns "" if the file with the namespace cannot be read.
     """
     if not is_pod():
         return ""

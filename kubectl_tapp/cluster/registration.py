@@ -29,9 +29,9 @@ def controller_for(controllers: Sequence[Document], tapp: Document | None) -> Do
     """Returns the CompositeController that serves a TApp, or None if `controllers` is empty.
 
     The finalizer that Metacontroller has added to the TApp names the CompositeController. Without
-    such a finalizer, the CompositeController with the same shard label is returned, or else the
-    first one. `controllers` are all registered CompositeControllers for TApps. If `tapp` is None,
-    the result is for TApps without a shard label.
+    such a finalizer, the result is the CompositeController whose selector has the TApp's shard
+    label, or else the first one. `controllers` are all registered CompositeControllers for TApps.
+    If `tapp` is None, the result is for TApps without a shard label.
     """
     metadata = (tapp or {}).get("metadata", {})
     names = {each["metadata"]["name"]: each for each in controllers}
@@ -46,14 +46,14 @@ def controller_for(controllers: Sequence[Document], tapp: Document | None) -> Do
 
 
 def with_components(controller: Document, kinds: Iterable[Kind] = PLAIN) -> Document:
-    """Returns a CompositeController with further child resources, as components add them.
+    """Returns a CompositeController with the child resources that optional components add to it.
 
-    The caller passes the manifest of this release, for a TApp that has such children while the
-    registered CompositeController cannot be read: the component must be installed then.
+    The caller passes the manifest of this release if the registered CompositeController cannot be
+    read. If the TApp has such children, the components must be installed.
 
     Args:
         controller: the CompositeController.
-        kinds: the kinds of the children; by default those of all components.
+        kinds: the kinds of children to add; by default those of all components.
     """
     children = [
         {
@@ -68,7 +68,8 @@ def with_components(controller: Document, kinds: Iterable[Kind] = PLAIN) -> Docu
 
 
 def service_of(controller: Document) -> tuple[str, str] | None:
-    """Returns name and namespace of the Service that the sync hook calls, or None if unknown.
+    """Returns the name and namespace of the Service that Metacontroller calls for the sync hook;
+    None if the hook names no Service.
 
     The Deployment behind the Service has the same name and namespace, if it was installed from the
     manifests of this release.
@@ -84,9 +85,10 @@ def service_of(controller: Document) -> tuple[str, str] | None:
 def service_options(deployment: Document | None) -> "Options":
     """Returns the options that the service runs with, from the environment in its Deployment.
 
-    An option that the environment does not set has its default; so do all options if `deployment`
-    is None. Each option has a variable `TAPP_<NAME>`, which is read as `hooks.service.settings`
-    reads it: case does not matter, and booleans may be written in several ways.
+    An option that the environment does not set has its default. If `deployment` is None, all
+    options have their defaults. Each option has a variable `TAPP_<NAME>`, which is read as
+    `hooks.service.settings` reads it: case does not matter, and booleans may be written in several
+    ways.
     """
     from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415 - it costs start time
 
@@ -98,6 +100,7 @@ def service_options(deployment: Document | None) -> "Options":
     read, values = TypeAdapter(Options).validate_python, dict[str, Any]()
     for option in fields(Options):
         if value := written.get(f"TAPP_{option.name.upper()}", "").strip():
-            with suppress(ValidationError):  # A service would not start with an invalid value
+            # With an invalid value the service would not start, so the default is assumed
+            with suppress(ValidationError):
                 values[option.name] = getattr(read({option.name: value}), option.name)
     return Options(**values)

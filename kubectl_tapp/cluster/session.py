@@ -1,4 +1,4 @@
-"""The context of one run of the command: its cluster, its clock and its output."""
+"""The context of one run of the command: access to the cluster, the clock, and the output."""
 
 import os
 import shutil
@@ -26,16 +26,17 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 POLL_INTERVAL = 1.0  # The least number of seconds between two polls
-UNLIMITED_WIDTH = 10_000  # Columns of a pipe or a file without COLUMNS, so that no table is cut
-_LEAST_WIDTH = 40  # The fewest columns for which text is laid out
+# Width in characters of output to a pipe or a file, if COLUMNS is not set: no table is cut
+UNLIMITED_WIDTH = 10_000
+_LEAST_WIDTH = 40  # Least width in characters for which tables are laid out
 
 
 @dataclass
 class Session:
-    """The surroundings of one run of the command, which all its parts share.
+    """The context of one run of the command, which all code of the command shares.
 
     A session gives access to the cluster, to the clock, and to the user: it prints, and it asks
-    questions. Tests replace the fields by stand-ins.
+    questions. Tests pass other functions for the clock and kubectl.
     """
 
     runner: Runner | None = None  # runs kubectl; None runs the program itself
@@ -44,7 +45,7 @@ class Session:
         default_factory=dict
     )  # kubectl's global options of the command line
     sleep: Callable[[float], None] = time.sleep  # waits for a number of seconds
-    # shared with the sessions that `with_options` returns, so that only one call logs in
+    # shared by all copies that `with_options` returns, so that only one call of kubectl logs in
     first_call: FirstCall = field(default_factory=FirstCall)
 
     def with_options(self, **more: Any) -> "Session":
@@ -55,8 +56,9 @@ class Session:
 
     @cached_property
     def cluster(self) -> ClusterAccess:
-        """Access to the cluster that the global options select. kubectl is called by its methods
-        only.
+        """Access to the cluster that the global options select.
+
+        Creating the object calls no kubectl; only its methods do.
         """
         return ClusterAccess(self.global_options, self.runner, self.first_call)
 
@@ -78,9 +80,10 @@ class Session:
     @staticmethod
     def ignore_closed_output() -> None:
         """Lets the command continue when its output can no longer be written, for example to a
-        pipe.
+        closed pipe.
 
-        With `-y` the user asked for the write to the cluster, and the output is secondary.
+        With `-y` the user has asked for the write to the cluster, which matters more than the
+        output.
         """
         sys.stdout = cast("TextIO", _ClosableOutput(sys.stdout))
 
@@ -99,10 +102,12 @@ class Session:
         return input(question)
 
     def confirm(self, *, yes: bool) -> None:
-        """Asks the user whether to write the change, unless `yes` is True, which means the option
-        `-y`.
+        """Asks the user whether to write the change.
 
-        Raises CommandError if the user does not confirm, and UsageError if there is no terminal.
+        If `yes` is True, because the user gave the option `-y`, the method asks nothing.
+
+        Raises CommandError if the user does not confirm, and UsageError if there is no terminal to
+        ask the question.
         """
         if yes:
             return
@@ -121,9 +126,9 @@ class Session:
     def observed(self, name: str, before: Observed | None = None) -> Observed:
         """Reads a TApp with everything that the service's decisions depend on.
 
-        `before` is an earlier result for the same TApp, which saves calls as
-        `ClusterAccess.observe` says; None reads everything. Raises CommandError if the TApp does
-        not exist, is being deleted, or has unreadable pods.
+        `before` is an earlier result for the same TApp, or None. With an earlier result, fewer
+        objects are read if the TApp has not changed (`ClusterAccess.observe`). Raises CommandError
+        if the TApp does not exist, is being deleted, or has unreadable pods.
         """
         found = self.cluster.observe(name, before=before)
         found.require_readable(PODS)
@@ -132,7 +137,7 @@ class Session:
         return found
 
     def polls(self) -> Iterator[None]:
-        """Yields each time that a polling loop may read from the cluster, without end.
+        """Yields None, without end, each time that a polling loop may read from the cluster.
 
         After each poll the generator sleeps for one second, or for three times the duration of the
         poll if that is longer.
@@ -159,7 +164,7 @@ class Session:
 class _ClosableOutput:
     """Replaces standard output by one that discards all further text after a failed write.
 
-    The reader of a pipe may have ended, as `grep -q` does, or the disk may be full.
+    A write fails if the reader of the pipe has ended, as `grep -q` does, or if the disk is full.
     """
 
     def __init__(self, file: TextIO) -> None:
@@ -205,10 +210,11 @@ def uninterrupted() -> Iterator[None]:
 
 
 def _width(terminal: bool) -> int | None:
-    """Returns the columns of standard output; None if rich has to ask the terminal for them.
+    """Returns the width of standard output in characters; None if rich has to ask the terminal for
+    it.
 
-    COLUMNS is 0 in a terminal without a size, and counts as not set. `terminal` is True if standard
-    output is a terminal.
+    The value 0 of COLUMNS, which a terminal without a size has, counts as not set. `terminal` is
+    True if standard output is a terminal.
     """
     text = os.environ.get("COLUMNS", "")
     if columns := whole(text):

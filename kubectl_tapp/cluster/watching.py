@@ -24,23 +24,27 @@ class Watching:
     """
 
     def __init__(self, follow: Callable[[], RunningCall]) -> None:
-        """Prepares the watch. `follow` starts kubectl; the method `events` calls it."""
+        """Prepares the watch without starting kubectl.
+
+        `follow` starts kubectl; the method `events` calls `follow`.
+        """
         self._follow = follow
         self._following: RunningCall | None = None
         self._stopped = False
 
     def events(self) -> Iterator[tuple[str, Document]]:
-        """Starts kubectl, and yields event type and object of each change.
+        """Starts kubectl, and yields the event type and the object of each watch event.
 
-        The first events are about all existing objects. kubectl prints each watch event on one
-        line. Source: k8s.io/cli-runtime, `JSONPrinter`. Raises CommandError if kubectl fails.
+        The first events list all existing objects. kubectl prints each watch event on one line.
+        Source: k8s.io/cli-runtime, `JSONPrinter`. Raises CommandError if kubectl fails.
         """
         self._following = self._follow()
         if self._stopped:  # `stop` was called before kubectl was started
             self._following.stop()
         for line in self._following.lines():
             found = _read(line)
-            if found["type"] == "ERROR":  # The resource version has expired: start a new watch
+            # The resource version has expired, so the caller has to start a new watch
+            if found["type"] == "ERROR":
                 self._following.stop()
                 break
             yield found["type"], found["object"]
@@ -70,9 +74,10 @@ class Watched:
 
     Attributes:
         seen: uid -> the object. A deleted object is removed. While the watch still lists the
-            existing objects, its value is None instead, so that the list does not add it again.
+            existing objects, the value of a deleted object is None. So a later entry of the list
+            does not add the object again.
         forbidden: True if the user may not watch the resource.
-        ended: True if the watch has ended, so that the caller should start a new one.
+        ended: True if the watch has ended, so that the caller should start a new watch.
         error: the error message with which the watch ended; "" if it ended normally.
     """
 
@@ -102,7 +107,7 @@ class Watched:
                 self.forbidden = True
                 return
             self.error = str(error)
-        except Exception as error:  # noqa: BLE001 - callers would wait forever
+        except Exception as error:  # noqa: BLE001 - without this, the caller would wait forever
             self.error = f"internal error of kubectl-tapp: {error!r}"
         self.ended = True
         self._changed()
@@ -110,10 +115,10 @@ class Watched:
     def current(self, known: Iterable[Document]) -> list[Document]:
         """Returns the objects that exist now, according to the watch.
 
-        A watch first lists all existing objects, without a mark at the end of the list. So until
-        ten seconds after the first event, objects of `known` that the watch has not listed are
-        included. Afterwards such objects must have been deleted. `known` are the objects as read
-        when the watch was started.
+        `known` are the objects that were read when the watch was started. A watch first lists all
+        existing objects, but does not say where the list ends. So for ten seconds after the first
+        event, objects of `known` that the watch has not listed count as existing. After that they
+        count as deleted.
         """
         found: dict[str, Document | None] = {}
         if not self._has_listed_all():
@@ -128,7 +133,7 @@ class Watched:
         )
 
     def stop(self) -> None:
-        """Ends the watch and its kubectl; the thread ends soon after."""
+        """Ends the watch and its kubectl. The thread ends soon afterwards."""
         self._watching.stop()
 
 

@@ -1,11 +1,14 @@
-"""Finds and adopts objects that have the names of a TApp's pods or claims and are not its children.
+"""Adoption: finds pods and claims that have the names of a TApp's children and are not its
+children, and computes the patches that adopt them.
 
-Metacontroller finds children by the label `controller-uid` and adopts objects with this label that
-have no controller. So an adoption writes this label and removes an owner that has been deleted. The
-garbage collector would remove such an owner from a claim with other owners, but would delete a pod.
-A claim that its Namespace does not own, as after a restore from a backup, gets the Namespace as a
-second owner. Otherwise the claim would be deleted with the TApp. ControllerRevisions are not
-adopted, because their revision numbers belong to another TApp's history.
+`find_strays` finds the objects, and `adopting_patch` makes the patch of one object. Metacontroller
+finds children by the label `controller-uid`, and adopts objects that have this label and no
+controller. So an adoption writes this label and removes an owner that has been deleted. The garbage
+collector deletes a pod whose only owner has been deleted. From a claim with further owners it only
+removes the deleted owner. A claim that its Namespace does not own, as after a restore from a
+backup, gets the Namespace as a second owner. Otherwise the claim would be deleted with the TApp.
+ControllerRevisions are not adopted, because their revision numbers belong to another TApp's
+history.
 """
 
 from collections.abc import Iterable
@@ -31,26 +34,27 @@ from tapp.words.vocabulary import (
 )
 
 POD_NAME = "statefulset.kubernetes.io/pod-name"
-"""A label that the StatefulSet controller sets on each pod, and the service does not.
+"""A label that the StatefulSet controller sets on each pod, but the TApp service does not.
 
-The service sets the controller's other label for single pods, apps.kubernetes.io/pod-index.
+The other label that the StatefulSet controller sets for a single pod, apps.kubernetes.io/pod-index,
+is set by the service, too.
 """
 
 
 @dataclass(frozen=True)
 class Stray:
-    """A pod or claim with the name of an instance's child that is not a child of the TApp.
+    """A pod or claim that has the name of an instance's child but is not a child of the TApp.
 
-    It was left behind by a deleted TApp, for example. `kubectl tapp adopt` shows such objects, and
-    makes those its children that can be adopted.
+    A deleted TApp has left it behind, for example. `kubectl tapp adopt` shows such objects, and
+    makes the adoptable ones children of the TApp.
     """
 
     resource: str  # `pods` or `persistentvolumeclaims`
-    prefix: str  # its name without the instance number
-    id: int  # the instance number in its name
+    prefix: str  # the name of the object without the instance number
+    id: int  # the instance number in the object's name
     item: Document  # the object
     owner_phrase: str  # a phrase that says who owns the object
-    obstacle: str = ""  # the reason why it cannot be adopted; "" if it can
+    obstacle: str = ""  # the reason why the TApp cannot adopt the object; "" if it can
 
 
 def find_strays(
@@ -60,7 +64,8 @@ def find_strays(
     tapp_names: dict[str, str],
     namespace: Document | None,
 ) -> list[Stray]:
-    """Returns all pods and claims with names of the TApp that are not its children, sorted.
+    """Returns all pods and claims that have names of the TApp's children but are not its children,
+    sorted.
 
     Args:
         tapp: the TApp.
@@ -126,8 +131,8 @@ def _existing_owners(item: Document, tapp: Document) -> list[dict[str, Any]]:
 
 
 def lacks_namespace_owner(claim: Document, namespace: Document | None) -> bool:
-    """Returns True if a claim would be deleted with its TApp, because its Namespace does not own
-    it.
+    """Returns True if the Namespace of a claim is none of its owners, so that the claim would be
+    deleted with its TApp.
 
     If `namespace` is None, because the user may not read the Namespace, any Namespace among the
     owners counts.
@@ -138,10 +143,10 @@ def lacks_namespace_owner(claim: Document, namespace: Document | None) -> bool:
 
 
 def _missing_namespace_owner(item: Document, namespace: Document | None) -> list[Document]:
-    """Returns a list with the owner reference to the Namespace that a claim lacks.
+    """Returns a list with the owner reference to the Namespace, if a claim lacks this reference.
 
-    The list is empty if the claim has this owner. `namespace` is None for pods, which need no
-    second owner; the list is empty then.
+    The list is empty if the claim has this owner. For pods, which need no second owner, the caller
+    passes None as `namespace`, and the list is empty, too.
     """
     if namespace is None or not lacks_namespace_owner(item, namespace):
         return []
@@ -154,9 +159,9 @@ def adopting_patch(item: Document, tapp: Document, namespace: Document | None = 
     """Returns the merge patch that makes an object a child of a TApp.
 
     The patch sets the label by which Metacontroller finds children, and removes an owner that has
-    been deleted. If `namespace` is not None, the patch makes it an owner of a claim as well. The
-    patch contains the uid and the resourceVersion that were read, so the API server answers
-    Conflict if the object has changed since.
+    been deleted. If `namespace` is not None, the patch also makes the Namespace an owner of the
+    object, which has to be a claim. The patch contains the uid and the resourceVersion that were
+    read, so the API server answers Conflict if the object has changed since.
     """
     metadata = item["metadata"]
     owners = [*_existing_owners(item, tapp), *_missing_namespace_owner(item, namespace)]
@@ -179,9 +184,9 @@ def as_adopted(item: Document, tapp: Document) -> Document:
 def lost_label(tapp: Document, pods: Iterable[Document], services: Iterable[Document] = ()) -> str:
     """Returns a sentence if pods will lose the label POD_NAME when they are replaced, or "".
 
-    That is so if pods of the TApp have the label and their templates lack it. A Service that
-    selects by this label then no longer routes requests to the pods. `services` are those of the
-    namespace, as far as they were read; the sentence names those that are affected.
+    Pods lose the label if they have it and their templates lack it. A Service that selects by this
+    label then no longer routes requests to the pods. `services` are the Services of the namespace
+    that were read. The sentence names the affected ones.
     """
     spec, prefix = spec_of(tapp), f"{tapp['metadata']['name']}-"
     numbered = [(instance_number(pod["metadata"]["name"], prefix), pod) for pod in pods]

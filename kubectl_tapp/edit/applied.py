@@ -1,10 +1,11 @@
 """Asks the API server by a dry run for the result of an edit: a patch, or an applied file.
 
-A client-side and a server-side apply remove different fields. The client removes the fields that
-the file had at the last client-side apply, as the annotation `last-applied-configuration` records.
-The server removes the fields that the same manager applied last, as `metadata.managedFields`
-records. A plan that uses the other way would keep fields that the apply removes. So `apply_method`
-finds out which way the user will use.
+`dry_run_result` is the entry point. A client-side and a server-side apply remove different fields
+that the file no longer has. The client compares the file with the annotation
+`last-applied-configuration`, which a client-side apply writes. The API server compares the file
+with the fields that the same manager applied last, by `metadata.managedFields`. A plan by the wrong
+method would keep fields that the apply removes. So `apply_method` finds out which method the user
+will use.
 
 Source: Kubernetes, "Server-Side Apply", and kubectl's `apply`.
 """
@@ -24,20 +25,22 @@ from tapp.kube.merges import kubectl_applied
 
 KUBECTL = "kubectl"  # The field manager of `kubectl apply --server-side`
 _APPLIED = "f:kubectl.kubernetes.io/last-applied-configuration"
-"""A manager that updates this annotation has used a client-side apply."""
+"""An entry of `managedFields` with this field shows that its manager has used a client-side
+apply.
+"""
 
 
 @dataclass(frozen=True)
 class ApplyMethod:
-    """The way in which `kubectl apply` will apply a file: on the client or on the server.
+    """The method by which `kubectl apply` will apply a file: on the client or on the server.
 
-    A plan asks the API server for the result in this way.
+    A plan asks the API server for the result by the same method.
     """
 
     manager: str = ""  # the field manager of a server-side apply; "" for a client-side apply
-    force: bool = False  # whether to take over fields that other managers own
-    # True for the first server-side apply after client-side ones. kubectl then migrates the
-    # ownership of the fields, but not in a dry run.
+    force: bool = False  # True if the apply takes over fields that other managers own
+    # True if all earlier applies of the TApp were client-side. kubectl then migrates the ownership
+    # of the fields at a server-side apply, but not in a dry run.
     is_first_server_side: bool = False
     remark: str = ""  # a sentence for the user that says which method the plan assumes, and why
 
@@ -59,7 +62,7 @@ def apply_method(
         cluster: the access to the cluster, with the user's preferences for kubectl.
         observed: the TApp before the edit. Without a uid the TApp does not exist yet.
         server_side: the user's choice by `--server-side` or `--no-server-side`. None if the user
-            has not chosen: then the preferences decide, or else the way in which the TApp was
+            has not chosen: then the preferences decide, or else the method by which the TApp was
             applied last.
         force: True to take over fields that other managers own (`--force-conflicts`).
     """
@@ -90,13 +93,14 @@ _BOOLEANS = dict.fromkeys(("1", "t", "T", "true", "TRUE", "True"), True) | dict.
     ("0", "f", "F", "false", "FALSE", "False"), False
 )
 """The texts that kubectl accepts as a boolean. Source: Go, `strconv.ParseBool`."""
-# Preferences that a plan takes into account, and preferences that change only the output.
+# Preferences that a plan follows, and preferences that change only the output of `kubectl apply`.
 _FOLLOWED = {"server-side", "field-manager", "force-conflicts"}
 _OF_OUTPUT = {"output", "template", "show-managed-fields", "allow-missing-template-keys"}
 
 
 def _with_ignored_preferences(remark: str, preferred: Mapping[str, str]) -> str:
-    """Returns the remark with a clause about the preferences for `apply` that the plan ignores.
+    """Returns the remark, extended by a clause that names the preferences for `apply` that the plan
+    ignores.
 
     `preferred` maps option names to the values in the preferences.
     """
@@ -157,9 +161,10 @@ def dry_run_result(
 ) -> tuple[Document, tuple[str, ...]]:
     """Asks the API server by a dry run for the TApp after an edit.
 
-    Returns the TApp after the edit, and the refusals of the API server. If the edit is refused, the
-    first result is `edited` itself, and the second has the reason. A user without the right to
-    write the TApp gets the result of a patch or of a client-side apply unchecked; a note on the
+    Returns the TApp after the edit, and the reasons why the API server refuses the edit. If it
+    refuses the edit, the first result is `edited` itself. If it accepts the edit, there are no
+    reasons. For a user without the right to write the TApp, the plugin computes the result of a
+    patch or of a client-side apply. The API server has not checked this result, and a note on the
     console says so. Raises CommandError if the user may not do a server-side apply, or if the API
     server cannot be reached.
 
@@ -180,7 +185,8 @@ def dry_run_result(
             raise CommandError(f"{error}; {_ONLY_SERVER_KNOWS}") from None
         if error.reason in ("Unreachable", "Timeout", "NoSuchKind"):
             raise
-        # A conflict of a server-side apply is about field managers, not about the version.
+        # Only a conflict of a client-side apply is about the resourceVersion. A conflict of a
+        # server-side apply is about field managers.
         old = error.reason == "Conflict" and edited["metadata"].get("resourceVersion")
         hint = ": remove metadata.resourceVersion from the file, because it names an older version"
         return edited, (f"{error}{hint if old and method is not None and not by_server else ''}",)

@@ -3,8 +3,8 @@
 `check_named_instances` and `pick_instances` choose the instances. `find_canary` finds an existing
 canary, `promoted` and `aborted` end it. `set image --canary` copies a template into the pool. An
 annotation of the TApp records the copy and its original, so that any user can end the canary
-without naming them. The copy is removed from the pool with its canary. A template that the author
-of the TApp put into the pool stays there.
+without typing these names. The end of the canary removes the copy from the pool. A template that
+the author of the TApp put into the pool stays there.
 """
 
 import json
@@ -38,7 +38,8 @@ class Canary:
     name: str
     base: str  # the name of the template that the canary replaces
     ids: list[int]  # the numbers of the instances that run the canary, sorted
-    is_copy: bool  # whether the template was copied for the canary, and is removed with it
+    # True if the template was copied for the canary, so that the end of the canary removes it
+    is_copy: bool
 
 
 def with_copy_note(tapp: Document, name: str, base: str) -> Document:
@@ -69,9 +70,9 @@ def left_over(tapp: Document) -> list[str]:
     """Returns a sentence for each copy that was made for a canary and that no instance runs any
     more.
 
-    Nothing else shows these templates, for example after the canary's instances were scaled away or
-    moved to another template by hand. Templates that the author put into the pool are left out: a
-    pool may have templates for later.
+    No other output mentions such a copy. It is left over, for example, after the canary's instances
+    were scaled away or got another template by hand. Templates that the author put into the pool
+    are left out: a pool may have templates for later.
     """
     users = template_users(spec_of(tapp))
     return [
@@ -115,8 +116,8 @@ def find_canary(tapp: Document, template: str | None = None, base: str | None = 
 def candidates(tapp: Document) -> list[str]:
     """Returns the names of the templates that may be canaries; empty if there is no canary.
 
-    A copy is a template that `set image --canary` has copied into the pool. The first of these
-    lists that is not empty is returned:
+    A copy is a template that `set image --canary` has copied into the pool. The result is the first
+    of these lists that is not empty:
 
     - the copies that at least one instance runs,
     - all copies, although no instance runs them,
@@ -190,7 +191,8 @@ def aborted(tapp: Document, canary: Canary) -> Document:
 def check_named_instances(
     plan: Plan, template: str, ids: list[int], base: str | None = None
 ) -> str:
-    """Checks the instances that the user has named for a canary, and returns a sentence about them.
+    """Checks the instances that the user has named for a canary, and returns a sentence for the
+    user about this choice.
 
     Raises UsageError if an instance is stopped, has finished, or runs a wrong template.
 
@@ -198,7 +200,7 @@ def check_named_instances(
         plan: the decisions of the service, which tell the state of the instances.
         template: the template that the instances will run.
         ids: the numbers of the named instances.
-        base: if not None, the instances must run this template, or `template`, now.
+        base: if not None, each instance must now run this template, or already run `template`.
     """
     spec = plan.world.tapp.spec
     chosen = [each for each in plan.instances if each.id in set(ids)]
@@ -230,15 +232,16 @@ def pick_instances(
 ) -> tuple[list[int], str]:
     """Picks the instances of a canary.
 
-    Returns their numbers, sorted, and a sentence that explains the choice. Available instances come
-    first, because a broken pod says nothing about the new template. Then the instances spread over
-    nodes, because the failure of one node says nothing about the template either. Then the highest
-    numbers come first, which the rollout of the others reaches last.
+    Returns the sorted numbers of the picked instances, and a sentence that explains the choice.
+    Available instances are preferred, because a broken pod says nothing about the new template.
+    Among these, instances on different nodes are preferred, because the failure of one node says
+    nothing about the template either. Then instances with high numbers are preferred, because a
+    later rollout reaches them last.
 
     Args:
         plan: the decisions of the service, which tell the state of the instances.
         template: the template that the instances will run. Instances that run it already count, so
-            30% after 10% adds to them.
+            a share of 30% after 10% picks only another 20%.
         share: a number, or a percentage of all instances that should run.
         base: if not None, only instances that run this template now are picked.
 
@@ -264,9 +267,9 @@ def _pick_order(
 ) -> list[int]:
     """Returns the instances of `free` in the order in which a canary picks them.
 
-    Available instances come before the others. The key of the n-th instance on a node is n plus the
-    number of instances there that run the template already. Sorting by this key spreads the picks
-    over the nodes, without comparing all nodes for each pick.
+    Available instances come first. Within each group, the key of the n-th instance on a node is n
+    plus the number of instances on this node that run the template already. Sorting by this key
+    spreads the picks over the nodes, without comparing all nodes for each pick.
 
     Args:
         free: the instances that may be picked, highest number first.

@@ -39,13 +39,16 @@ def spec_of(tapp: Document) -> TAppSpec:
 
 
 def used_templates(spec: TAppSpec) -> list[str]:
-    """Returns the names of the templates that exist and that instances run, sorted."""
+    """Returns the sorted names of the templates that at least one instance runs and that the spec
+    has.
+    """
     return sorted(name for name in template_users(spec) if spec.find_template(name))
 
 
 def killed(tapp: Document, ids: Iterable[int]) -> Document:
-    """Returns the TApp with these instances stopped: the service deletes their pods, not their
-    claims.
+    """Returns the TApp with these instances stopped.
+
+    The service then deletes the pods of these instances and keeps their claims.
     """
     wanted = dict.fromkeys(map(str, ids), str(InstanceStatus.KILLED))
     return with_entries(tapp, "statuses", wanted)
@@ -107,9 +110,9 @@ def with_assigned_template(tapp: Document, template: str, ids: Iterable[int]) ->
 def with_images(tapp: Document, images: Mapping[str, str], template: str | None = None) -> Document:
     """Returns the TApp with other images of containers in one template.
 
-    `images` maps container names to images. The name `*` stands for all containers that are not
-    named. If `template` is None, the default template is changed. Raises UsageError if the template
-    or a container does not exist, or if the template is malformed.
+    `images` maps container names to images. The name `*` stands for all containers without an entry
+    of their own. If `template` is None, the default template is changed. Raises UsageError if the
+    template or a container does not exist, or if the template is malformed.
     """
     spec = spec_of(tapp)
     name = spec.default_name if template is None else template
@@ -162,7 +165,9 @@ def with_copied_template(tapp: Document, template: str, name: str) -> Document:
 
 
 _NAME = re.compile(r"[A-Za-z0-9]([-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?")
-"""A name that users can type. The API server would accept any text as a key of the pool."""
+"""A valid name of a copied template, which users can type easily. The API server would accept any
+text as a key of the pool.
+"""
 
 
 def running_containers(spec: TAppSpec, template: str) -> set[str]:
@@ -183,8 +188,9 @@ def restarted(
     """Returns the TApp with an annotation in each of these templates, which restarts their
     instances.
 
-    `at` is the value, a timestamp, and `key` is the annotation. By default it is that of `kubectl
-    rollout restart`, which replaces the pods. Raises UsageError if a template does not exist.
+    `key` is the annotation, and `at` is its value, a timestamp. The default annotation is that of
+    `kubectl rollout restart`; it lets the service replace the pods. Raises UsageError if a template
+    does not exist.
     """
     for name in templates:
         spec = spec_of(tapp)
@@ -203,8 +209,8 @@ def resumed(tapp: Document) -> Document:
 
 
 def retried(tapp: Document, rollback: str) -> Document:
-    """Returns the TApp with the annotation that ends a rollback, so that its revision is rolled
-    out once more.
+    """Returns the TApp with the annotation that ends an automatic rollback, so that the service
+    rolls out the failed revision once more.
 
     `rollback` names the rollback, as `RolledBackNote.retry` does.
     """
@@ -212,7 +218,10 @@ def retried(tapp: Document, rollback: str) -> Document:
 
 
 def with_partition(tapp: Document, value: int | str) -> Document:
-    """Returns the TApp with this updateStrategy.partition, or without the field for 0 and 0%."""
+    """Returns the TApp with this updateStrategy.partition.
+
+    For the values 0 and 0% the field is removed.
+    """
     path = ("spec", "updateStrategy", "partition")
     return drop(tapp, path) if value in (0, "0%") else put(tapp, path, value)
 
@@ -220,8 +229,8 @@ def with_partition(tapp: Document, value: int | str) -> Document:
 def with_budget(tapp: Document, value: int | str) -> Document:
     """Returns the TApp with this updateStrategy.maxUnavailable.
 
-    This field is the budget of instances that run the rolling template, which
-    updateStrategy.template names; its default is the default template.
+    This field is the budget of instances that run the rolling template. `updateStrategy.template`
+    names that template; if the field is not set, it is the default template.
     """
     return put(tapp, ("spec", "updateStrategy", "maxUnavailable"), value)
 
@@ -296,7 +305,7 @@ def with_cause(tapp: Document, cause: str) -> Document:
 
 
 def rebased(before: Document, after: Document, base: Document) -> Document:
-    """Repeats an edit on a TApp whose labels and annotations have changed in the meantime.
+    """Applies an edit to a newer version of the TApp, in which only labels and annotations differ.
 
     `before` and `after` are the TApp before and after the edit, and `base` is the TApp as it is
     now. Returns `base` with the spec of `after` and with the annotations that the edit changes.
@@ -325,7 +334,7 @@ def template_path(spec: TAppSpec, name: str) -> tuple[str, ...]:
     """Returns the path in the TApp at which a template is or would be, as a sequence of keys."""
     if name != DEFAULT_TEMPLATE:
         return "spec", "templatePool", name
-    # The pool may have a template called `default`, which takes effect without spec.template.
+    # Without spec.template, a template called `default` in the pool is the default template.
     body = spec.find_template(name)
     pooled = body is not None and body is not spec.template
     return ("spec", "templatePool", name) if pooled else ("spec", "template")
@@ -361,12 +370,13 @@ def json_patch(before: Document, after: Document) -> list[Operation]:
 
 
 def guarded_patch(before: Document, after: Document) -> list[Operation]:
-    """Returns the JSON patch from `before` to `after`, which only applies if the spec is unchanged.
+    """Returns the JSON patch from `before` to `after`, which the API server applies only if the
+    spec has not changed since `before`.
 
-    The API server refuses the patch if the uid or the generation is no longer that of `before`. The
-    generation changes only with the spec. A test of the resourceVersion would fail again and again
-    during a rollout, because the status changes all the time. Source: Kubernetes API conventions,
-    "metadata.generation".
+    The patch tests the uid and the generation, so the API server refuses it if one of them is no
+    longer that of `before`. The generation changes only with the spec. A test of the
+    resourceVersion would fail again and again during a rollout, because the status changes all the
+    time. Source: Kubernetes API conventions, "metadata.generation".
     """
     metadata = before["metadata"]
     tests = [

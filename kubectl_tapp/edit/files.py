@@ -14,10 +14,11 @@ _KIND, _GROUP, _VERSION = "TApp", "apps.tkestack.io/", "apps.tkestack.io/v1"
 
 
 def read_tapp(path: str, name: str | None = None) -> Document:
-    """Reads a file and returns the TApp with this name, or the only TApp in it if `name` is None.
+    """Reads a file and returns the TApp with this name. If `name` is None, returns the only TApp in
+    the file.
 
-    The path `-` stands for standard input. Raises CommandError if the file cannot be read, or if it
-    has no such TApp or several.
+    The path `-` stands for standard input. Raises CommandError if the file cannot be read, or
+    unless it has exactly one such TApp.
     """
     documents = _documents(path)
     found = [each for each in documents if _is_tapp(each)]
@@ -33,7 +34,7 @@ def read_tapp(path: str, name: str | None = None) -> Document:
             known = f"the only known version is {_VERSION}"
             raise CommandError(f"{_display_name(path)} has a TApp of apiVersion {version}: {known}")
         if not metadata.get("namespace"):
-            metadata.pop("namespace", None)  # kubectl takes its own namespace for an empty one
+            metadata.pop("namespace", None)  # kubectl treats an empty namespace as a missing one
         if wrong := shape_error(each):
             raise CommandError(f"{_display_name(path)}: {wrong}")
     if name is not None:
@@ -61,7 +62,8 @@ def _documents(path: str) -> list[Document]:
 def _content(path: str) -> bytes | str:
     if path != "-":
         return Path(path).read_bytes()
-    # Another program may have replaced sys.stdin by a text stream without a buffer.
+    # A program that runs this code, such as a test, may have replaced sys.stdin by a text stream
+    # without a buffer.
     buffer = getattr(sys.stdin, "buffer", None)
     return sys.stdin.read() if buffer is None else buffer.read()
 

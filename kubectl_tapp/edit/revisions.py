@@ -1,6 +1,7 @@
 """Reads the history of a TApp's templates from its ControllerRevisions.
 
-`history_of` returns the history, and `rollback_target` the revision that a rollback restores.
+`history_of` returns the history, and `rollback_target` chooses the revision that a rollback
+restores.
 """
 
 from collections.abc import Iterable
@@ -36,22 +37,25 @@ class HistoryEntry:
     number: int  # the revision number
     template: str  # the name of the template
     hash: str  # the template hash, which is the label of the pods
-    created: str  # when the revision was created, RFC 3339
+    created: str  # when the revision was created, as an RFC 3339 timestamp
     cause: str  # the cause that the author gave; "" if none was given
     body: Document  # the content of the template
-    current: bool  # whether the template has this content now
+    current: bool  # True if the template has this content now
     values: (
         Document  # the fields `values` and `defaultValues` that the template's placeholders read
     )
-    same_values: bool  # whether the spec has the same values now
-    kept: str  # the instances that a partition keeps at this revision, as ranges; "" for none
+    same_values: bool  # True if the spec has the same values now
+    # the numbers of the instances that a partition keeps at this revision, such as `0-3,7`; "" if
+    # there are none
+    kept: str
     # the values that differ from the previous revision of the template, as a phrase
     values_changed: str
     # the differences from the previous revision of the template; None for the first revision
     changes: list[Difference] | None
-    # a phrase about revisions between both that have been deleted; "" if none is missing
+    # a phrase about deleted revisions between the previous revision and this one; "" if none was
+    # deleted
     missing: str = ""
-    # whether the spec has this template and these values now, and no newer revision has them, too
+    # True if the spec has this template and these values now, and no newer revision has both, too
     in_effect: bool = False
 
     @property
@@ -96,8 +100,9 @@ class HistoryEntry:
         }
 
 
-_MIN_HASH = 6  # The fewest characters of a hash that a user may give: fewer are often ambiguous
-SHORT_HASH = len(PREFIX) + 8  # Characters of a hash that are shown to identify a revision
+# Least number of characters of a hash that a user may type; fewer would often be ambiguous
+_MIN_HASH = 6
+SHORT_HASH = len(PREFIX) + 8  # Number of characters of a hash that tables show
 
 
 def _container(path: str) -> str:
@@ -118,19 +123,22 @@ def _images(body: Document) -> str:
 
 @dataclass(frozen=True)
 class _Previous:
-    """The previous revision of a template, with which the history compares a revision."""
+    """The revision before another revision of the same template, with which the history compares
+    that revision.
+    """
 
-    record: Document | None  # its ControllerRevision; None for the first or a deleted one
-    missing: str = ""  # a phrase about revisions in between that have been deleted
+    # the ControllerRevision of the previous revision; None if there is none or it was deleted
+    record: Document | None
+    missing: str = ""  # a phrase about deleted revisions between both; "" if none was deleted
 
 
 def _previous_revisions(records: list[tuple[int, Document]]) -> dict[int, _Previous]:
     """Returns revision number -> the previous revision of the same template.
 
     `records` are pairs of revision number and ControllerRevision, sorted by number. A rollback
-    gives an existing ControllerRevision a new number, so that its old number is missing. If exactly
-    one number is missing and one later rollback has moved a ControllerRevision, that
-    ControllerRevision had the missing number.
+    gives an existing ControllerRevision a new number, so that its old number is missing from the
+    records. If exactly one number is missing and exactly one later rollback has renumbered a
+    ControllerRevision, that ControllerRevision had the missing number.
     """
     numbers, found = {number for number, _ in records}, dict[int, _Previous]()
     by_template = grouped((each["metadata"]["annotations"][TEMPLATE], x) for x in records
@@ -161,8 +169,9 @@ _ROLLBACK = "kubectl tapp rollback "
 def _is_from_rollback(record: Document) -> bool:
     """Returns True if a rollback has given a ControllerRevision its number, as its cause says.
 
-    The cause has to name the hash of the record. An edit without the plugin leaves the cause of an
-    earlier rollback on the TApp, and so on the record of the edit.
+    The cause must name the hash of this ControllerRevision. A cause of another rollback may also
+    stand there: an edit without the plugin leaves the old cause on the TApp, and the service copies
+    it to the new record.
     """
     metadata = record["metadata"]
     cause = metadata["annotations"].get(CHANGE_CAUSE) or ""
@@ -221,8 +230,9 @@ def history_of(observed: Observed) -> list[HistoryEntry]:
             missing=befores[number].missing,
         )
         found.append(entry)
-    # Two revisions may have the same values for the current instances. The older one has values of
-    # other instances, or a rollback has just made the newer one.
+    # Two revisions may have the same values for the current instances, if the older one also has
+    # values of other instances, or if a rollback has just made the newer one. Only the newer one is
+    # in effect.
     newest = {each.template: each.number for each in found if each.current and each.same_values}
     return [replace(each, in_effect=newest.get(each.template) == each.number) for each in found]
 
@@ -262,8 +272,8 @@ def _is_current(wanted: Template, digest: str, body: Document) -> bool:
     """Returns True if a recorded template has the same content as the current template `wanted`.
 
     `digest` is the hash of the recorded template, and `body` its content. The hashes may differ
-    although the content is the same, if `ignores_resources` has changed since. So the hash of the
-    recorded content is computed with the current setting.
+    although the content is the same, if `ignores_resources` has changed since. So the function
+    computes the hash of the recorded content with the current setting, and compares that.
     """
     if digest == wanted.revision:
         return True
@@ -272,8 +282,8 @@ def _is_current(wanted: Template, digest: str, body: Document) -> bool:
 
 
 def written_by_service(revisions: Iterable[Document]) -> Iterable[Document]:
-    """Yields those of the ControllerRevisions that this service has written and that are
-    well-formed.
+    """Yields the well-formed ControllerRevisions that this service has written, and skips all
+    others.
     """
     for each in revisions:
         metadata, data = each["metadata"], each.get("data")
@@ -285,7 +295,7 @@ def written_by_service(revisions: Iterable[Document]) -> Iterable[Document]:
             yield each
 
 
-def rollback_target(  # noqa: PLR0913 - what a person says of a revision
+def rollback_target(  # noqa: PLR0913 - all of them describe the revision to choose
     history: list[HistoryEntry],
     spec: TAppSpec,
     to: str | None = None,
@@ -335,9 +345,9 @@ def _find_revision(known: list[HistoryEntry], to: str, of: str) -> HistoryEntry:
     """Returns the revision that the text `to` names: by its number, or by the beginning of its
     hash.
 
-    Digits are always a revision number. Otherwise the number of a deleted revision could match the
-    beginning of another revision's hash. `of` is a phrase for the error message that says which
-    template is searched; may be empty.
+    A text of digits is always a revision number, because the number of a deleted revision could
+    equal the beginning of another revision's hash. `of` is a phrase for the error message that
+    names the searched template; may be empty.
     """
     if is_whole(to):
         fitting = [each for each in known if to == str(each.number)]

@@ -1,10 +1,11 @@
-"""Asks the API server by dry runs whether it would create the pods, claims and Services of an edit.
+"""Asks the API server by dry runs whether it would create the children of an edited TApp: pods,
+claims and Services.
 
 The API server accepts a TApp with an invalid pod template, because the schema of a CRD cannot
-express all rules for pods. The service would then delete the pods of the template, and the API
-server would refuse the new ones. So one pod of each new template is created in a dry run, as
-Metacontroller would create it. The same is done with one claim of each new claim template, and with
-one Service of a new Service template.
+express all rules for pods. An update would then delete the old pods, and the API server would
+refuse the new ones. So `try_children`, the entry point, creates one pod of each new template in a
+dry run, as Metacontroller would create it. It also creates one claim of each new claim template,
+and one Service of a new Service template.
 """
 
 import re
@@ -34,8 +35,9 @@ from tapp.storage.new_claims import NewClaim
 from tapp.storage.services import OwnServices
 from tapp.words.vocabulary import CONTROLLER_UID, TEMPLATE_HASH
 
-_NO_UID = "00000000-0000-4000-8000-000000000000"  # Stands for the uid of a TApp to be created
-_MAX_TRIALS = 20  # The most dry runs for one edit
+# Replaces the uid of a TApp that does not exist yet
+_NO_UID = "00000000-0000-4000-8000-000000000000"
+_MAX_TRIALS = 20  # Largest number of dry runs for one edit
 
 
 @dataclass(frozen=True)
@@ -44,8 +46,8 @@ class Trial:
     template.
     """
 
-    description: str  # the description for messages, such as "pods of template 'blue'"
-    changed: bool  # whether the edit changes the template
+    description: str  # the words for such objects in messages, such as "pods of template 'blue'"
+    changed: bool  # True if the edit changes the template of the object
     document: Document  # the object as Metacontroller would create it
 
 
@@ -63,10 +65,11 @@ class TrialResults:
 def try_children(
     cluster: ClusterAccess, observed: Observed, edited: Document, toleration_seconds: int
 ) -> TrialResults:
-    """Creates one object of each new template in a dry run, and returns the API server's answers.
+    """Creates one object of each new template in a dry run, and returns the API server's answers as
+    sentences.
 
-    A sentence of the result may be a refusal, or say that an object could not be checked. Raises
-    KubectlError if the API server cannot be reached.
+    A sentence says that the API server refuses an object, or that it could not check an object.
+    Accepted objects have no sentence. Raises KubectlError if the API server cannot be reached.
 
     Args:
         cluster: the access to the cluster.
@@ -101,7 +104,8 @@ def _reason_not_checked(error: KubectlError) -> str | None:
     object is valid.
     """
     text = str(error)
-    # The API server checks the name last, so everything else about the object is valid.
+    # The API server checks last whether the name exists, so the object is valid in all other
+    # respects.
     if error.reason == "AlreadyExists":
         return ""
     if error.reason == "Forbidden":
@@ -116,7 +120,8 @@ def _reason_not_checked(error: KubectlError) -> str | None:
 def _misses_object(error: KubectlError) -> bool:
     """Returns True if admission refused an object because another object does not exist.
 
-    Such an object, for example a ServiceAccount, may be in the user's file as well.
+    The missing object, for example a ServiceAccount, may be in the user's file as well, and so
+    exist when the pod is created.
     """
     return error.reason == "Denied" and bool(_MISSING.search(str(error)))
 
@@ -180,9 +185,11 @@ def _pods(
 ) -> _Found:
     spec = tapp.spec
     users = template_users(spec)
-    # The API server has accepted a pod of each of these templates.
+    # The templates with these hashes need no dry run, because the API server has accepted a pod of
+    # each.
     accepted_hashes = {labels_of(pod).get(TEMPLATE_HASH) for pod in observed.pods}
-    # These fields change the pods of all templates, so that no earlier pod proves anything.
+    # If one of these fields changes, the pods of all templates change, so an existing pod proves
+    # nothing.
     affects_all_pods = before is None or any(
         getattr(before, field) != getattr(spec, field)
         for field in ("service_name", "volume_claim_templates", "force_delete_pod")
@@ -232,8 +239,8 @@ def _as_created(document: Document, owner: Document) -> Document:
     """Returns an object with the label, the annotation and the owner that Metacontroller adds to
     it.
 
-    `owner` is the TApp. `blockOwnerDeletion` is False, because True would need a right that the
-    user may lack.
+    `owner` is the TApp. `blockOwnerDeletion` is False, because the value True would require a
+    permission that the user may lack.
     """
     uid = owner["metadata"]["uid"]
     labelled = with_meta(document, labels={CONTROLLER_UID: uid, **labels_of(document)})
