@@ -1,4 +1,6 @@
-"""The budgets of a TApp (`maxUnavailable`): as numbers, and as sentences for all commands."""
+"""The budgets of a TApp (`maxUnavailable`), as numbers, and as sentences that all commands
+print.
+"""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -17,9 +19,9 @@ class Limit:
     name: str  # path of the field that holds the budget
     value: int | str  # value of the field: a number or a percentage
     allowed: int | None  # number of instances that may be unavailable; None if the value is invalid
-    # number of instances of the TApp that should run, whichever budget applies to them
+    # number of all instances of the TApp that should run, also of those under other budgets
     should_run: int
-    instances: int  # number of those instances that this budget applies to
+    instances: int  # number of the instances to which this budget applies
     problem: str = ""  # why the value is invalid, or an empty string
 
     @property
@@ -30,8 +32,9 @@ class Limit:
         return self.should_run if self.allowed is None else max(0, self.should_run - self.allowed)
 
     def may_become_unavailable(self, serving: int) -> int:
-        """Returns how many more instances may become unavailable, if `serving` instances are
-        available now.
+        """Returns how many more instances may become unavailable now.
+
+        `serving` is the number of instances that are available now.
         """
         return max(0, serving - self.must_stay_available)
 
@@ -50,8 +53,8 @@ class Limit:
         return f"{name} {value} of {self.should_run} {plural(self.should_run, 'instance')}: {keeps}"
 
     def sentence_now(self, serving: int) -> str:
-        """Returns the sentence with the numbers of now: `...; 3 are available, so no other may
-        become unavailable`.
+        """Returns the property `sentence`, extended by the present numbers: `...; 3 are available,
+        so no other may become unavailable`.
 
         `serving` is the number of instances that are available now. For an invalid budget, the
         result is the reason why the value is invalid.
@@ -88,7 +91,8 @@ def eviction_limit(plan: Plan) -> Limit | None:
     """Returns the budget of evictions (`disruptionBudget`).
 
     Returns None if the spec has no such budget. Also returns None if the operator has not installed
-    the component disruption-budgets, because nothing limits evictions then; a condition says so.
+    the component disruption-budgets. Nothing limits evictions then, and a condition of the TApp
+    reports that.
     """
     budget, should_run = plan.world.tapp.spec.disruption_budget, plan.budgets.should_run
     if budget is None or DISRUPTION_BUDGET not in plan.world.declared.plain:
@@ -102,9 +106,9 @@ def eviction_limit(plan: Plan) -> Limit | None:
 
 
 def domain_phrase(key: str) -> str:
-    """Returns a phrase about the failure domains; "" without a label `key`.
+    """Returns a phrase about updates by failure domain; "" if `key` is empty.
 
-    `key` is `spec.updateStrategy.domain`.
+    `key` is `spec.updateStrategy.domain`, the key of the label with the domain.
     """
     return (
         f"one failure domain at a time, by the label {key} (updateStrategy.domain)" if key else ""
@@ -112,11 +116,12 @@ def domain_phrase(key: str) -> str:
 
 
 def limits(plan: Plan) -> tuple[Limit, Limit]:
-    """Returns two budgets: that of the rolling template, and that of all other templates.
+    """Returns two budgets: first the budget of the rolling template, then the budget of all other
+    templates.
 
     The rolling template is the one that `updateStrategy.template` names, or else the default
-    template. Its budget is `updateStrategy.maxUnavailable`; the others have
-    `updateStrategy.forceUpdate.maxUnavailable`.
+    template. The field of its budget is `updateStrategy.maxUnavailable`. For the other templates it
+    is `updateStrategy.forceUpdate.maxUnavailable`.
     """
     budgets, rolling = plan.budgets, plan.world.tapp.spec.rolling_name
     users = Counter(each.template_name == rolling for each in plan.instances if each.should_run)

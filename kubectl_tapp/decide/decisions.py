@@ -21,7 +21,7 @@ def decide(
 
     Args:
         observed: the TApp with its objects.
-        registration: its CompositeController, and the options of the service.
+        registration: the CompositeController of the TApp, and the options of the service.
         now: the time of the sync, in seconds since the epoch.
         memo: caches parsed objects for callers that decide repeatedly; None caches nothing.
 
@@ -34,7 +34,7 @@ def decide(
 def decide_or_fail(
     observed: Observed, registration: Registration, now: float, memo: Memo | None = None
 ) -> Plan:
-    """Returns the plan of a sync, as `decide` does, with an error for the user if the TApp is
+    """Returns the plan of a sync, as `decide` does, but raises an error for the user if the TApp is
     invalid.
 
     `now` is the time of the sync, and `memo` caches parsed objects; None caches nothing. Raises
@@ -49,7 +49,8 @@ def decide_or_fail(
 def decide_if_readable(observed: Observed, registration: Registration, now: float) -> Plan | None:
     """Returns the plan of a sync at `now`, or None if the TApp does not exist yet or is invalid.
 
-    An edit may repair an invalid TApp. The plan of such an edit then treats all instances as new.
+    A caller that forecasts an edit of an invalid TApp gets None, and then treats all instances as
+    new. So an edit can repair such a TApp.
     """
     with suppress(WireError):
         if observed.tapp["metadata"].get("uid"):

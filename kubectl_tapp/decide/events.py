@@ -1,4 +1,6 @@
-"""Selects the warning Events that matter for a TApp, its pods and its claims."""
+"""Selects the Events of type Warning that report current problems of a TApp, its pods and its
+claims.
+"""
 
 import re
 from collections.abc import Iterable
@@ -24,18 +26,18 @@ def failing_syncs(view: Inspection) -> list[str]:
     """Returns sentences about errors that Metacontroller reports when it syncs the TApp, newest
     first.
 
-    Only errors that concern the whole TApp and still occur are included, at most two.
+    At most two errors are included: errors that concern the whole TApp and still occur.
     """
     now, found = view.plan.now, view.obstacles.of_tapp[:_MAX_OF_TAPP]
     return [f"{REASON}{_count_and_age(each.at, each.count, now)}: {each.text}" for each in found]
 
 
 def of_instance(view: Inspection, id: int) -> list[Document]:
-    """Returns the warning Events about an instance's pod and claims, newest first, at most five.
+    """Returns at most five Events of type Warning about an instance's pod and claims, newest first.
 
-    Left out are Events of an earlier pod with the same name, if a pod exists or none should exist.
-    Left out are also Events of a problem that is solved: the pod has a node, the container started,
-    or the claim has its volume.
+    Events about an earlier pod with the same name are left out, if the instance has a pod or should
+    have none. Events about solved problems are left out, too: the pod has a node now, the container
+    has started, or the claim has its volume.
     """
     name, instance = f"{view.name}-{id}", view.cases[id].instance
     pod = view.pod(id)
@@ -56,7 +58,8 @@ def of_instance(view: Inspection, id: int) -> list[Document]:
 def _is_about_current_problem(event: Document, pod: Document) -> bool:
     """Returns True if an Event is about this pod, and no later success has made the Event obsolete.
 
-    A success is that the pod got its node, that its container started, or that it became Ready.
+    Successes are: the scheduler has given the pod a node, the container of the Event has started,
+    or the pod has become Ready.
     """
     about = _involved_object(event)
     if about.get("uid") != pod["metadata"]["uid"]:
@@ -81,7 +84,9 @@ def _true_since(pod: Document, type_: str) -> float:
 
 
 def _has_requested_volume(claims: Iterable[Document], name: str) -> bool:
-    """Returns True if the claim of this name is bound to a volume of the requested size."""
+    """Returns True if the claim with this name is bound to a volume of at least the
+    requested size.
+    """
     for claim in claims:
         if claim["metadata"]["name"] == name:
             spec, status = claim.get("spec") or {}, claim.get("status") or {}
@@ -98,7 +103,7 @@ def _involved_object(event: Document) -> Document:
 def newest(events: Iterable[Document]) -> list[Document]:
     """Returns the Events, newest first, without repetitions.
 
-    If several Events have the same reason and the same message, only the newest is returned.
+    Of several Events with the same reason and the same message, only the newest is returned.
     """
     latest: dict[tuple[Any, Any], Document] = {}
     for event in sorted(events, key=last_seen):
@@ -107,7 +112,10 @@ def newest(events: Iterable[Document]) -> list[Document]:
 
 
 def describe(event: Document, now: float) -> str:
-    """Returns a sentence about an Event, with its reason, its count, and its age at time `now`."""
+    """Returns a sentence about an Event: its reason, its message, its count, and its age.
+
+    `now` is the present time, in seconds since the epoch.
+    """
     message = " ".join(str(event.get("message") or "").split())
     when = _count_and_age(last_seen(event), event_count(event), now)
     return f"{event.get('reason')}{when}: {message}"

@@ -1,8 +1,8 @@
 """One TApp with the service's decisions about it, and the rows of the table of instances.
 
 `inspect` is the entry point: it runs the service's decisions on the objects that were read, and
-looks for obstacles that the service cannot see. The functions `*_of_status` read a TApp's status
-instead, for users who may not read pods.
+looks for obstacles that the service cannot see, such as refused writes. The functions `*_of_status`
+read a TApp's status instead, for users who may not read pods.
 """
 
 from collections.abc import Mapping
@@ -41,7 +41,7 @@ from tapp.words.vocabulary import DEFAULT_TEMPLATE, TEMPLATE_HASH, InstanceStatu
 _NORMAL_WAITS = ("ContainerCreating", "PodInitializing")
 
 
-# Conditions whose problem is also the reason of a decision about an instance
+# Types of conditions that the lines about single instances report as well
 _REPORTED_BY_INSTANCES = (
     Type.TEMPLATE_NOT_FOUND, Type.INVALID_BUDGET, Type.CREATION_BLOCKED, Type.UNREADABLE_PODS,
 )  # fmt: skip
@@ -54,7 +54,8 @@ class Row:
     id: int  # the instance's number
     template: str  # the name of the instance's template
     revision: str = ""  # the revision that the pod runs; empty without a pod
-    outdated: bool = False  # True if the pod runs another revision than the instance's template has
+    # True if the revision of the pod is not the present revision of the instance's template
+    outdated: bool = False
     image: str = ""  # the images of the pod's containers, separated by commas
     state: str = ""  # the state as one word, such as Running or CrashLoopBackOff
     ready: str = ""  # number of ready containers and of all containers: `1/1`
@@ -71,7 +72,7 @@ class Inspection:
     """
 
     def __init__(self, observed: Observed, plan: Plan, obstacles: Obstacles) -> None:
-        """Keeps the parts of the inspection; everything else is computed when it is first used.
+        """Stores the arguments. All other values are computed when they are first used.
 
         Args:
             observed: the TApp with its objects.
@@ -98,7 +99,7 @@ class Inspection:
 
     @cached_property
     def standings(self) -> dict[int, InstanceView]:
-        """Instance number -> how the instance stands (done, waiting, blocked, ...), sorted by
+        """Instance number -> the standing of the instance (done, waiting, blocked, ...), sorted by
         number.
         """
         found = dict[int, InstanceView]()
@@ -130,14 +131,14 @@ class Inspection:
 
     @cached_property
     def refused(self) -> list[Finding]:
-        """The refusals: conditions about parts of the spec that the service does not carry out, or
-        ignores.
+        """The refusals: conditions that say which parts of the spec the service does not carry out
+        or ignores.
         """
         return refusals(self.plan)
 
     @property
     def refusals_beyond_instances(self) -> list[Finding]:
-        """The refusals that are not already mentioned in the lines about single instances.
+        """The refusals that the lines about single instances do not mention already.
 
         A refusal is a condition that says what the service does not do, and what to do about it.
         """
@@ -156,12 +157,14 @@ class Inspection:
 
     @property
     def serving(self) -> int:
-        """The number of available instances, without those that the next sync begins to update."""
+        """The number of available instances, not counting the instances that the next sync begins
+        to update.
+        """
         return len(self.plan.available - set(self.updated_now))
 
     def pod(self, id: int) -> Document | None:
-        """Returns the pod of an instance as the API server stores the pod; None if there is no
-        pod.
+        """Returns the pod of an instance as the JSON object of the API server; None if the instance
+        has no pod.
         """
         return self.pods.get(f"{self.name}-{id}")
 
@@ -195,7 +198,7 @@ class Inspection:
 
 
 def idle_controller(tapp: Document, now: float) -> str:
-    """Returns a sentence if no controller has acted on the spec of a TApp for long, or "".
+    """Returns a sentence if no controller has acted on the spec of a TApp for long, otherwise "".
 
     The limit is TROUBLE_AFTER seconds; Metacontroller normally acts within a second. `now` is in
     seconds since the epoch.
@@ -213,7 +216,7 @@ def idle_controller(tapp: Document, now: float) -> str:
     )
 
 
-def inspect(  # noqa: PLR0913 - all that a look consists of
+def inspect(  # noqa: PLR0913 - callers pass most of them by name
     cluster: ClusterAccess,
     observed: Observed,
     now: float,
@@ -222,8 +225,9 @@ def inspect(  # noqa: PLR0913 - all that a look consists of
     *,
     refusals: bool = True,
 ) -> Inspection:
-    """Computes the service's decisions about a TApp, and reads Events if a write may have been
-    refused.
+    """Returns an inspection of a TApp: its objects with the service's decisions about them.
+
+    The function also reads Events if the API server may have refused a write of Metacontroller.
 
     Raises CommandError if the user may not read the TApp's pods, or if the spec is invalid.
 
@@ -247,13 +251,14 @@ def inspect(  # noqa: PLR0913 - all that a look consists of
 
 
 def _pod_state(instance: Instance, verdict: Verdict, document: Document) -> str:
-    """Returns the state of an instance's pod as one word, such as `kubectl get pods` shows it.
+    """Returns the state of an instance's pod as one word, similar to the column STATUS of `kubectl
+    get pods`.
 
     The caller has checked that the instance has a pod; `document` is this pod. The most specific
     state comes first: a deletion, a node that does not report, then the error of a container.
     """
     pod = instance.pod
-    assert pod is not None  # noqa: S101 - asked for instances with a pod
+    assert pod is not None  # noqa: S101 - callers have checked it
     if pod.terminating:
         return "Terminating"
     if pod.unreadable:
@@ -279,7 +284,8 @@ def _pod_state(instance: Instance, verdict: Verdict, document: Document) -> str:
     if not pod.node and scheduled is not None and scheduled.status == "False":
         return scheduled.reason or "Unschedulable"
     if instance.status is InstanceStatus.PENDING and pod.phase == "Running":
-        # As in `kubectl get pods`. The column READY shows that a container is not ready.
+        # `kubectl get pods` also shows Running if a container is not ready. The column READY shows
+        # that.
         return "Running"
     return instance.status.value
 
@@ -291,8 +297,8 @@ _PHRASES = {"ready": "ready", "updatedReplicas": "up to date", "availableReplica
 def rows_of_status(observed: Observed) -> list[Row]:
     """Returns one row for each instance, from the spec and the last written status of the TApp.
 
-    For users who may not read pods. The state of an instance that the status does not contain is
-    `?`.
+    This function serves users who may not read pods. An instance that the status does not contain
+    has the state `?`.
     """
     spec, status = observed.tapp.get("spec") or {}, observed.tapp.get("status") or {}
     old = spec.get("defaultTemplateName") or spec.get("DefaultTemplateName")
@@ -313,7 +319,7 @@ def rows_of_status(observed: Observed) -> list[Row]:
 def counts_of_status(observed: Observed) -> list[str]:
     """Returns phrases about the TApp from its status: its state, and how many instances are ready.
 
-    The last phrase says since when no controller has acted on the spec, if that is so.
+    If no controller has acted on the spec for long, the last phrase says so and since when.
     """
     status = observed.tapp.get("status") or {}
     parts = [str(status.get("appStatus", "without a status"))]
@@ -332,5 +338,5 @@ def sentences_of_status(observed: Observed) -> list[str]:
         for type, each in conditions_by_type(observed.tapp).items()
         if each.get("message")
         and (type == "Ready" or each.get("status") == "True")
-        and type not in KSTATUS  # kstatus' conditions repeat the others
+        and type not in KSTATUS  # the conditions for kstatus repeat other conditions
     ]

@@ -1,4 +1,5 @@
-"""The standing of each instance, in the words that all commands and the page share.
+"""The standing of each instance (done, progressing, waiting, on hold or blocked), with the reason
+in the words that all commands and the page share.
 
 `view_of` is the entry point. It combines the service's decision about an instance with the
 status of its pod and with obstacles that the service cannot see.
@@ -26,18 +27,22 @@ class InstanceView:
 
     id: int  # the instance's number
     standing: Standing  # done, progressing, waiting for others or for a person, or blocked
-    # a few words for a progress line: the action that affects it, or the reason why it waits
+    # a few words for a progress line: the action on the instance, or the reason why the instance
+    # waits
     brief: str = ""
-    text: str = ""  # why it is not as the spec asks, or why it is stopped; empty if it simply runs
-    on_hold: bool = False  # True if the hold of its pod delays it
-    # when its state began or its pod was first missed, in epoch seconds; None if unknown
+    # a sentence that says why the instance is not as the spec asks, or why it is stopped; empty if
+    # the instance is up to date and runs
+    text: str = ""
+    on_hold: bool = False  # True if the hold of the pod delays an action on the instance
+    # when the state of the instance began or its pod was first missing, in seconds since the epoch;
+    # None if unknown
     since: float | None = None
 
 
 def view_of(
     plan: Plan, case: Case, *, pod: Document | None = None, obstacle: str = ""
 ) -> InstanceView:
-    """Returns how an instance stands, with the reason.
+    """Returns the standing of an instance, with the reason.
 
     Args:
         plan: the decisions of the service about the TApp.
@@ -52,7 +57,8 @@ def view_of(
     found = plan.standings.get(instance.id, DONE)
     brief = found.brief
     if found.standing is Standing.ON_HOLD:
-        # The reasons of the holds differ, so the line names the command that shows them.
+        # Each hold can have another reason, so the progress line names the command that shows the
+        # reasons.
         brief = f"on hold; {_why_command(plan)} shows the reasons"
     elif brief == NOT_CREATED and obstacle:
         brief = f"not created: {obstacle}"
@@ -90,9 +96,11 @@ def _why_command(plan: Plan) -> str:
 def _reason_sentence(
     plan: Plan, case: Case, found: InstanceStanding, pod: Document | None, obstacle: str
 ) -> str:
-    """Returns why an instance is not as the spec asks, or why it is stopped; "" if it simply runs.
+    """Returns a sentence that says why an instance is not as the spec asks, or why it is stopped.
 
-    `found` is how the instance stands. The other parameters are those of `view_of`.
+    Returns "" if the instance is up to date and runs.
+
+    `found` is the standing of the instance. `view_of` describes the other parameters.
     """
     instance, decision = case.instance, case.decision
     reason, action = decision.reason, decision.action
@@ -108,7 +116,8 @@ def _reason_sentence(
         return f"{word}: {decision.message}" + (f"; {detail}" if detail else "")
     if fine:
         return obstacle
-    # The API server's pod shows which probe or gate is missing before the wait counts as long.
+    # The pod's status names the probe or readiness gate that is missing, already before the service
+    # counts the wait as too long.
     unready = [] if trouble.text or instance.update.unfinished else unready_reasons(pod or {})
     if unready and instance.pod and instance.pod.phase == "Running" and not instance.pod.silent:
         sentence = f"its pod is running but not Ready: {'; '.join(unready)}"

@@ -1,8 +1,9 @@
 """Finds obstacles that the service cannot see: names that are taken, and refused writes.
 
-Metacontroller tells a hook neither that a pod or claim of another owner has the name of a child,
-nor that the API server has refused a write. So a missing child is looked up by name, and refusals
-are read from the TApp's SyncError Events (`refused.py`).
+`Obstacles` is the entry point. The service does not learn from Metacontroller that an object of
+another owner has the name of a child. It does not learn either that the API server has refused a
+write. So the plugin looks up missing children by name, and reads refusals from the TApp's SyncError
+Events (`refused.py`).
 """
 
 from collections.abc import Collection, Iterable
@@ -21,34 +22,38 @@ from tapp.storage.claims import Claims
 from tapp.words.quoted import short
 from tapp.words.times import seconds
 
-MAX_LOOKUPS = 25  # Missing objects of at most this many instances are looked up by name
+MAX_LOOKUPS = 25  # Largest number of instances whose missing objects are looked up by name
 _NOTICE_SECONDS = (
-    60.0  # Seconds until the service notices a missing pod; refusals from this time count, too
+    # Seconds that may pass until the service notices a missing pod; refusals from this time count,
+    # too
+    60.0
 )
 _REFUSAL_LIFETIME = 1300.0
-"""A refusal older than this is over, in seconds: Metacontroller would have reported it again. Its
-longest back-off is 1,000 s, and up to 300 s pass between two Events of a TApp."""
+"""Age in seconds from which a refusal counts as over, because Metacontroller would have reported it
+again. Metacontroller's longest back-off is 1,000 s, and up to 300 s pass between two Events of a
+TApp.
+"""
 _BOUNDLESS = float("inf")
 
 
 @dataclass(frozen=True)
 class _Missing:
     id: int  # the instance's number
-    # when the pod became missing, in epoch seconds; None if the instance has a pod
+    # when the pod was first missing, in seconds since the epoch; None if the instance has a pod
     pod: float | None
-    claims: dict[str, str]  # name of the claim template to the name of the missing claim
-    since: float  # earlier refusals do not count, in epoch seconds
+    claims: dict[str, str]  # name of the claim template -> name of the missing claim
+    since: float  # refusals before this time do not count, in seconds since the epoch
 
 
 class Obstacles:
     """The obstacles of one TApp that the service cannot see: names that are taken, and refused
     writes.
 
-    `by_instance` has those of each instance, and `of_tapp` those of the whole TApp.
+    `by_instance` has the obstacles of single instances, and `of_tapp` has those of the whole TApp.
     """
 
     def __init__(self, cluster: ClusterAccess, observed: Observed, plan: Plan) -> None:
-        """Keeps the parameters. Nothing is read from the cluster before `by_instance` is used.
+        """Stores the arguments. The cluster is read only when `by_instance` is first used.
 
         `observed` is the TApp with its objects and Events, and `plan` has the service's decisions
         about it.
@@ -60,16 +65,16 @@ class Obstacles:
         self._claims: dict[str, Document] = {}
 
     def limit_lookups_to(self, ids: Collection[int]) -> None:
-        """Limits the lookups of missing objects to those of the given instances.
+        """Limits the lookups by name to missing objects of the given instances.
 
-        The caller does so before it uses `by_instance`.
+        Must be called before `by_instance` is used.
         """
         self._ids = frozenset(ids)
 
     @cached_property
     def by_instance(self) -> dict[int, str]:
-        """Instance number -> a sentence about the obstacle of the instance, for those that have
-        one.
+        """Instance number -> a sentence about the obstacle of the instance. Instances without an
+        obstacle are left out.
 
         The missing pods and claims of at most `MAX_LOOKUPS` instances are looked up by their names.
         """
@@ -93,9 +98,9 @@ class Obstacles:
         return {id: text for id, text in sorted(texts.items()) if text}
 
     def objects_in_the_way(self, id: int) -> list[Document]:
-        """Returns the pod and claims that have names of an instance's missing pod and claims.
+        """Returns the existing objects that have the names of an instance's missing pod and claims.
 
-        Only the objects that `by_instance` looks up are returned.
+        The objects come from the lookups of `by_instance`, so `MAX_LOOKUPS` limits them, too.
         """
         if id not in self.by_instance:
             return []
@@ -120,8 +125,9 @@ class Obstacles:
     def of_tapp(self) -> list[Refusal]:
         """The refusals that concern the whole TApp and still apply, newest first.
 
-        A refusal no longer applies if Metacontroller would have reported it again, if the service
-        has acted since, or if the refused ControllerRevision exists.
+        A refusal no longer applies if it is so old that Metacontroller would have reported it
+        again, or if the service has acted since then. It also no longer applies if the refused
+        ControllerRevision exists now.
         """
         now, answered = self._plan.now, _last_action_of_service(self._observed)
         revisions = {("controllerrevision", name) for name in by_name(self._observed.revisions)}
@@ -153,8 +159,8 @@ class Obstacles:
 
     def _obstacle_to_pod(self, missing: _Missing) -> str:
         name = f"{self._observed.name}-{missing.id}"
-        # Metacontroller writes no Event if another object has the name already. So the newest Event
-        # may be about an earlier problem, and the owner is the actual obstacle.
+        # If an object of another owner has the name, this object is the obstacle. Metacontroller
+        # writes no Event in that case, so the newest Event may be about an earlier problem.
         if owner := self._owner_phrase(self._pods.get(name)):
             return f"another pod with the same name exists, and {owner}"
         if text := self._refusal_since(missing.since, ("pod", name), None):
@@ -180,7 +186,8 @@ class Obstacles:
         return text and f"the API server refused this change: {text}"
 
     def _refusal_since(self, since: float, *about: Child | None) -> str:
-        """Returns the newest refusal since a time about the first of these children that has one.
+        """Returns the message of the newest refusal since a time, for the first child in `about`
+        that has a refusal.
 
         `since` is in seconds since the epoch. A child None stands for refusals that name no child.
         Returns "" if none of the children was refused.
@@ -233,8 +240,8 @@ def _claims_used(pod: Document) -> Iterable[str]:
 def _last_action_of_service(observed: Observed) -> float:
     """Returns when the service last acted, in seconds since the epoch.
 
-    That is the last time when a condition changed its status or a pod was created; minus infinity
-    if neither has happened.
+    An action is a change of a condition's status, or the creation of a pod. Returns minus infinity
+    if there was none.
     """
     times = [each.get("lastTransitionTime") for each in conditions_by_type(observed.tapp).values()]
     times += [pod["metadata"].get("creationTimestamp") for pod in observed.pods]

@@ -15,9 +15,10 @@ from tapp.words.reasons import Reason
 
 
 def age_range(rows: Iterable[Row], now: float) -> str:
-    """Returns how long `rows` have been in their state: one age, such as `3m`, or `10s..3m`.
+    """Returns how long the instances of `rows` have been in their state: one age such as `3m`, or a
+    range such as `10s..3m`.
 
-    Returns "" if no row has a known time. `now` is in seconds since the epoch.
+    Returns "" if no row has a time. `now` is in seconds since the epoch.
     """
     ages = sorted(now - row.since for row in rows if row.since is not None)
     if not ages:
@@ -27,7 +28,8 @@ def age_range(rows: Iterable[Row], now: float) -> str:
 
 
 def node_phrase(rows: Iterable[Row]) -> str:
-    """Returns the name of the node of these rows, or, if there are several, their number.
+    """Returns the name of the node on which the pods of these rows run, or the number of nodes if
+    there are several.
 
     Returns "" if no row has a node.
     """
@@ -38,8 +40,9 @@ def node_phrase(rows: Iterable[Row]) -> str:
 def budget_lines(view: Inspection) -> list[str]:
     """Returns the numbers of the budgets as sentences, one line each.
 
-    The first line says how many instances should run and are available; the others say how many of
-    a template's instances may become unavailable by updates, and by evictions.
+    The first line says how many instances should run and how many are available. The other lines
+    say how many more instances may become unavailable, by updates under each budget and by
+    evictions.
     """
     plan = view.plan
     unavailable = [i.id for i in plan.instances if i.should_run and i.id not in plan.available]
@@ -78,7 +81,8 @@ def budget_block(view: Inspection) -> list[str]:
 
 
 def continuation_block(view: Inspection) -> list[str]:
-    """Returns lines that say how the user continues updates that a partition or a pause holds back.
+    """Returns lines with the commands that continue updates which a partition or a pause holds
+    back.
 
     The first line is empty. The list is empty if no update is held back.
     """

@@ -18,8 +18,9 @@ from tapp.words.ranges import about
 from tapp.words.reasons import Standing
 
 Ids = list[int]
-_WAITING = (Standing.WAITING, Standing.ON_HOLD)  # For other instances, or for a person
-# The most reasons in a sentence and on a progress line, and characters of each of the latter
+_WAITING = (Standing.WAITING, Standing.ON_HOLD)  # Waiting for other instances, or for a person
+# Largest number of reasons in a sentence, of reasons on a progress line, and of characters in each
+# reason on a progress line
 _MAX_REASONS, _MAX_REASONS_IN_LINE, _MAX_CHARACTERS = 5, 2, 160
 
 
@@ -28,8 +29,9 @@ class Progress:
     not.
 
     Attributes:
-        answered: True if the service has acted on the present generation of the spec. Only then the
-            following three come from its conditions.
+        answered: True if the service has acted on the present generation of the spec. Otherwise
+            `ready` and `has_minimum` are False and `stalled_message` is empty, because the
+            conditions are outdated.
         ready: True if the condition Ready is True.
         has_minimum: True if the condition Available is True.
         stalled_message: the message of the condition Stalled; empty if it is not True.
@@ -39,13 +41,14 @@ class Progress:
     """
 
     def __init__(self, view: Inspection) -> None:
-        """Computes the progress of a TApp from `view`, which has its instances and the service's
-        decisions.
+        """Computes the progress of a TApp from an inspection, which has the decisions about its
+        instances.
         """
         tapp, plan = view.observed.tapp, view.plan
         self._views = [*view.standings.values()]
         self.generation = int(tapp["metadata"].get("generation") or 0)
-        # Without a generation nothing proves that the service has handled the spec.
+        # A TApp without a generation does not show whether the service has acted on the spec, so it
+        # counts as not answered.
         self.answered = 0 < self.generation <= observed_generation(tapp)
         told = {
             type: str(each.get("message"))
@@ -67,14 +70,15 @@ class Progress:
 
     @property
     def progressing(self) -> dict[str, Ids]:
-        """Short reason of an action in progress -> the numbers of the instances it affects."""
+        """Short reason -> the numbers of the instances that progress for this reason."""
         return self.grouped_by_brief(Standing.PROGRESSING)
 
     def is_done(self, ids: Collection[int] | None) -> bool:
-        """Returns True if instances are as the spec asks, and the service has acted on this spec.
+        """Returns True if the instances `ids` are as the spec asks, and the service has acted on
+        the present spec.
 
-        `ids` has the numbers of the instances. If it is None, all instances are checked, and the
-        result is False if the TApp is Stalled.
+        If `ids` is None, all instances are checked, and the result is also False if the TApp is
+        Stalled.
         """
         return (
             self.answered
@@ -97,10 +101,11 @@ class Progress:
         ]
 
     def stuck_reason(self, ids: Collection[int] | None) -> str:
-        """Returns why the instances `ids` that are not done will never progress, or "" if they may.
+        """Returns why the instances `ids` that are not done cannot progress without help; "" if
+        they may progress.
 
-        None means all instances. While any instance progresses, its part of a budget may become
-        free for others, so the result is "". The TApp as a whole is also stuck if its condition
+        None means all instances. While any instance of the TApp progresses, it may free its part of
+        a budget for others, so the result is "". The TApp as a whole is also stuck if its condition
         Stalled says so. Instances on hold do not count as stuck, because a person will remove the
         hold.
         """

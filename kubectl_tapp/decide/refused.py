@@ -2,9 +2,10 @@
 
 Metacontroller tries to write each child, and reports all refusals of a sync in one Event: `Sync
 error: can't reconcile children for tapps NAMESPACE/NAME: [pods "web-1" is forbidden: ..., pods
-"web-0" ...]`. After ten different messages, client-go's recorder prefixes `(combined from similar
-events): `. After many Events about a TApp, the recorder lets one through every five minutes. No
-Event is written if an object of the child's name exists already.
+"web-0" ...]`. `refusals` is the entry point. After ten different messages, client-go's recorder
+puts `(combined from similar events): ` before the message. After many Events about a TApp, the
+recorder sends only one every five minutes. Metacontroller writes no Event if another object already
+has the child's name.
 """
 
 import re
@@ -24,21 +25,25 @@ _CHILD_REFUSED = re.compile(
     r'(pod|persistentvolumeclaim|controllerrevision)s?(?:\.apps)? "([^"]+)" (?=is |not )',
     re.IGNORECASE,
 )
-_MAX_EVENTS = 5  # Number of Events that are read: each has all refusals of its sync
+# Largest number of Events that are evaluated; each Event has all refusals of one sync
+_MAX_EVENTS = 5
 
 # The kind (`pod`, `persistentvolumeclaim` or `controllerrevision`) and the name of a child
 Child = tuple[str, str]
-WHOLE_SYNC: Child = ("sync", "")  # Stands for a sync that failed before it tried any child
+# Stands for a sync that failed before Metacontroller wrote any child
+WHOLE_SYNC: Child = ("sync", "")
 
 
 @dataclass(frozen=True)
 class Refusal:
     """One write that the API server refused, as Metacontroller has reported it in an Event."""
 
-    about: Child | None  # the child; None if the message names no child, as admission webhooks do
+    # the child that was not written; None if the message does not name it, as messages of admission
+    # webhooks
+    about: Child | None
     text: str  # the API server's message
-    at: float  # when it was reported last, in epoch seconds
-    count: int  # how often it was reported
+    at: float  # when the refusal was reported last, in seconds since the epoch
+    count: int  # how often the refusal was reported
 
 
 def refusals(events: Iterable[Document], uid: str) -> list[Refusal]:
@@ -64,7 +69,8 @@ def refusals(events: Iterable[Document], uid: str) -> list[Refusal]:
 
 
 def _refusals_by_child(text: str) -> Iterator[tuple[Child | None, str]]:
-    """Yields the refusals in the message of one sync: the child that was refused, and the reason.
+    """Yields the refusals in the message of one sync: the child that was not written, and the API
+    server's reason.
 
     The child is None if the text names no child.
     """
