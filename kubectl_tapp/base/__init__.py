@@ -1,1 +1,3 @@
-"""Errors, arguments, manifests and observed objects, which every other room of the plugin uses."""
+"""Errors, arguments, manifests and observed objects: code that all other packages of the plugin
+use.
+"""

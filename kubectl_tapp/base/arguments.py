@@ -20,7 +20,8 @@ from tapp.words.vocabulary import DEFAULT_TEMPLATE, MAX_REPLICAS, VALUE_KEY
 if TYPE_CHECKING:
     from tapp.declared.model import TAppSpec
 
-# Six digits bound the size of a range, which `read_ids` expands before it checks the numbers.
+# At most six digits are allowed, because `read_ids` expands a range before it compares the numbers
+# with the number of instances.
 _ID_OR_RANGE = re.compile(r"(\d{1,6})(?:-(\d{1,6}))?", re.ASCII)
 _RANGE = re.compile(r"\d{1,6}-\d{1,6}", re.ASCII)
 _DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s?)?", re.ASCII)
@@ -28,10 +29,10 @@ _KEY = re.compile(VALUE_KEY)
 
 
 def name_suggestion(name: str, names: Iterable[str]) -> str:
-    """Returns the end of an error message that begins with "there is no NAME".
+    """Returns the second part of an error message that begins with "there is no NAME".
 
-    The end suggests the most similar of the existing `names`. If no name is similar, the end lists
-    all of them.
+    This part suggests the most similar of the existing `names`. If no name is similar, it lists all
+    existing names.
     """
     known = sorted(names)
     folded = {each.casefold(): each for each in known}
@@ -56,7 +57,8 @@ def read_ids(texts: Iterable[str], replicas: int) -> list[int]:
             found.update(range(replicas))
             continue
         match = _ID_OR_RANGE.fullmatch(part)
-        # Without a match, first and last are in the wrong order, as in `7-3`: both are refused.
+        # A text of another form gets the numbers 1 and 0. It is then refused in the same way as a
+        # range in the wrong order, such as `7-3`.
         first, last = (match[1], match[2] or match[1]) if match else ("1", "0")
         if int(first) > int(last):
             raise UsageError(f"{part!r} is not a list of instances: write 3, 0-3,7 or all")
@@ -105,9 +107,9 @@ def read_values(texts: Iterable[str]) -> tuple[list[str], dict[str, str | None]]
     """Separates the texts into instance arguments and values, and returns both.
 
     A value fills placeholders in the templates of an instance. `KEY=TEXT` sets a value. `KEY-`
-    removes a value and is returned as None, as in `kubectl label`. All other texts are instance
-    arguments, which `read_ids` can parse. Raises UsageError if no text sets or removes a value, if
-    a key is invalid, or if two texts have the same key.
+    removes a value, as in `kubectl label`; the result then has None for this key. All other texts
+    are instance arguments, which `read_ids` can parse. Raises UsageError if no text sets or removes
+    a value, if a key is invalid, or if two texts have the same key.
     """
     words, values = list[str](), dict[str, str | None]()
     for text in texts:
@@ -130,9 +132,9 @@ def read_values(texts: Iterable[str]) -> tuple[list[str], dict[str, str | None]]
 def read_use(text: str, spec: "TAppSpec") -> tuple[str, list[int]]:
     """Returns the template name and the instance numbers of a text of the form `TEMPLATE=IDS`.
 
-    `spec` is the spec of the TApp, which says how many instances exist. Whether the template exists
-    is not checked. Raises UsageError if the text has another form, or if an instance does not
-    exist.
+    `spec` is the spec of the TApp, which says how many instances exist. The function does not check
+    whether the template exists. Raises UsageError if the text has another form, or if an instance
+    does not exist.
     """
     name, equals, ids = text.rpartition("=")
     if not equals or not name:
@@ -144,9 +146,9 @@ def read_use(text: str, spec: "TAppSpec") -> tuple[str, list[int]]:
 def read_canary_ids(text: str, replicas: int) -> list[int] | None:
     """Returns the instance numbers of a text such as `1,4-6`, `4,` or `2-3`, sorted.
 
-    Returns None if the text is a share of the instances instead, such as `3` or `10%`. A comma or a
-    range makes the text a list of instances, so a single number is always a share. `replicas` is
-    the number of instances of the TApp. Raises UsageError if the text names an instance twice or an
+    Returns None if the text is not a list of instances but a share, such as `3` or `10%`. Only a
+    text with a comma or a range is a list, so a single number is always a share. `replicas` is the
+    number of instances of the TApp. Raises UsageError if the text names an instance twice or an
     instance that does not exist.
     """
     if "," not in text and not _RANGE.fullmatch(text):
@@ -155,7 +157,7 @@ def read_canary_ids(text: str, replicas: int) -> list[int] | None:
     if any(part.endswith("%") for part in parts):
         message = f"{text!r} mixes a share with instances: write 10%, or 1,4-6"
         raise UsageError(message)
-    # One part at a time, because `read_ids` drops duplicates.
+    # Each part is parsed alone, because `read_ids` would drop duplicates.
     found = Counter(id for part in parts for id in read_ids([part], replicas))
     twice = sorted(id for id, times in found.items() if times > 1)
     if twice:
@@ -164,7 +166,8 @@ def read_canary_ids(text: str, replicas: int) -> list[int] | None:
 
 
 def read_share(text: str, total: int) -> int:
-    """Returns how many instances a share such as `3` or `10%` of `total` instances is, rounded up.
+    """Returns the number of instances that a share such as `3` or `10%` of `total` instances means,
+    rounded up.
 
     Raises UsageError if the text is not a share, or if the result is not between 1 and `total`.
     """
@@ -190,7 +193,7 @@ def read_budget(text: str, option: str = "--max-unavailable") -> int | str:
     """Parses a value of maxUnavailable: a positive number, or a percentage such as `30%`.
 
     Returns an integer, or the percentage as text. Raises UsageError if the text is neither; the
-    message then names `option`, the option of the command line that has the text.
+    message then names `option`, the command-line option that has this value.
     """
     from tapp.decide.rollout import portion  # noqa: PLC0415 - it costs start time
 
@@ -235,7 +238,8 @@ def read_duration(text: str) -> float:
 def template_users(spec: "TAppSpec") -> dict[str, list[int]]:
     """Returns template name -> the sorted numbers of the instances that run the template.
 
-    A name to which an instance refers is included even if the spec has no template of this name.
+    A name that spec.templates gives to an instance is included even if the spec has no template
+    with this name.
     """
     return grouped((spec.template_name(id), id) for id in range(spec.replicas))
 

@@ -1,4 +1,4 @@
-"""Starts programs of the user, such as a browser, that run apart from the plugin."""
+"""Starts programs of the user, such as a browser, that run independently of the plugin."""
 
 import subprocess
 import threading
@@ -6,15 +6,16 @@ from collections.abc import Sequence
 
 
 def start_detached(words: Sequence[str]) -> "subprocess.Popen[bytes]":
-    """Starts a program in a session of its own, without the terminal, and returns its process.
+    """Starts a program in a process session of its own, without the terminal, and returns its
+    process.
 
-    So the program cannot read what the user types, its output is dropped, and Ctrl-C does not end
+    So the program cannot read the user's input, its output is discarded, and Ctrl-C does not end
     it. `words` are the program and its arguments. Raises OSError if it cannot be started.
     """
     none = subprocess.DEVNULL
     process = subprocess.Popen(  # noqa: S603 - the user's own program, no shell
         words, stdin=none, stdout=none, stderr=none, start_new_session=True
     )
-    # Reaps the process when it ends.
+    # The thread waits for the end of the process, which would otherwise stay a zombie.
     threading.Thread(target=process.wait, daemon=True).start()
     return process

@@ -4,7 +4,7 @@ from enum import IntEnum
 
 
 class Exit(IntEnum):
-    """The exit codes of `kubectl tapp`. For 0 and 1 they mean the same as kubectl's."""
+    """The exit codes of `kubectl tapp`. The codes 0 and 1 have the same meaning as for kubectl."""
 
     DONE = 0
     FAILED = 1  # The command failed: unknown TApp, no permission, no cluster, refused write
@@ -19,19 +19,21 @@ class Exit(IntEnum):
 def printable(text: str) -> str:
     """Returns the text with U+FFFD instead of each control character except newline and tab.
 
-    Messages quote texts that others wrote, such as the last output of a container. Escape sequences
+    Messages quote texts of other programs, such as the last output of a container. Escape sequences
     in these texts must not reach the user's terminal.
     """
     return text.translate(_CONTROLS)
 
 
-# The control characters of C0 and C1: a terminal would obey them.
+# The control characters of C0 and C1, which a terminal would execute
 _CONTROLS = dict.fromkeys([*range(0x20), *range(0x7F, 0xA0)], "\N{REPLACEMENT CHARACTER}")
 del _CONTROLS[ord("\n")], _CONTROLS[ord("\t")]
 
 
 class CommandError(Exception):
-    """Ends the command: its message, one sentence, is printed, and `code` becomes the exit code."""
+    """An error that ends the command: the user sees its message, one sentence, and `code` becomes
+    the exit code.
+    """
 
     def __init__(self, message: str, code: Exit = Exit.FAILED) -> None:
         super().__init__(message)
@@ -39,7 +41,9 @@ class CommandError(Exception):
 
 
 class UsageError(CommandError):
-    """Ends the command with exit code 2, because the command line or a file is invalid."""
+    """An error that ends the command with exit code 2, because the command line or a file is
+    invalid.
+    """
 
     def __init__(self, message: str) -> None:
         super().__init__(message, Exit.USAGE)

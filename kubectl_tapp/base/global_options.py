@@ -1,7 +1,7 @@
 """kubectl's global options for cluster and user, which every command of the plugin accepts.
 
-These are the options of `kubectl options`, except those for logs and profiles. The plugin passes
-them on to each call of kubectl.
+These are the options that `kubectl options` prints, except the options for logs and profiles. The
+plugin passes them on to each call of kubectl.
 """
 
 from collections.abc import Iterator, Mapping
@@ -9,12 +9,15 @@ from typing import Any, NamedTuple
 
 
 class GlobalOption(NamedTuple):
-    """A global option of kubectl, such as `--context`: how it is written, and its help."""
+    """A global option of kubectl, such as `--context`: its forms on the command line, and
+    its help.
+    """
 
     forms: tuple[str, ...]  # the forms of the option, the long one last: ("-n", "--namespace")
-    help: str  # its description, in kubectl's words
-    metavar: str = ""  # the placeholder of its value in the help; "" if the option is a switch
-    is_repeatable: bool = False  # whether it may be given more than once
+    help: str  # the description of the option, as in kubectl's help
+    # the placeholder of the value in the help; "" if the option is a switch without a value
+    metavar: str = ""
+    is_repeatable: bool = False  # True if a command line may have the option more than once
 
 
 SHOWN_OPTIONS = {
@@ -38,7 +41,9 @@ SHOWN_OPTIONS = {
         "30s",
     ),
 }
-"""The options that the help of each command shows. The name of each is a Python identifier."""
+"""Name -> option, for the options that the help of each command shows. The names are Python
+identifiers.
+"""
 GLOBAL_OPTIONS = SHOWN_OPTIONS | {
     "as_group": GlobalOption(
         ("--as-group",),
@@ -99,14 +104,15 @@ GLOBAL_OPTIONS = SHOWN_OPTIONS | {
         ("--username",), "Username for basic authentication to the API server.", "NAME"
     ),
 }
-"""All options, by name."""
+"""Name -> option, for all global options."""
 GivenOptions = Mapping[str, Any]  # Name of an option -> its value: a text, a list of texts, or True
 
 
 def kubectl_arguments(given: GivenOptions) -> Iterator[str]:
     """Yields the options as arguments for kubectl, such as `--context=dev`, except the namespace.
 
-    Each call of kubectl sets the namespace itself, because it may read another namespace.
+    The namespace is left out because each call adds the namespace that it reads, which may be
+    another one.
     """
     for name, target in GLOBAL_OPTIONS.items():
         value = given.get(name)
@@ -119,9 +125,9 @@ def kubectl_arguments(given: GivenOptions) -> Iterator[str]:
 def merged_options(before: GivenOptions, more: GivenOptions) -> dict[str, Any]:
     """Returns the options of `before` and `more` together.
 
-    If both have an option, the value of `more` wins. For an option that may be given more than
-    once, the values of both are joined. In `more`, the values None, False and [] mean that the
-    option is not given.
+    If both contain an option, the result has the value of `more`. For an option that may be given
+    more than once, the result has the values of both. In `more`, the values None, False and [] mean
+    that the option is not given.
     """
     given = {name: value for name, value in more.items() if value not in (None, False, [])}
     several = {

@@ -11,9 +11,10 @@ from typing import Any
 from kubectl_tapp.base.global_options import GivenOptions, kubectl_arguments
 
 _LEFT_OUT = ("namespace", "request_timeout", "token", "password", "username")
-"""Options that a suggested command does not repeat.
+"""Global options of kubectl that a suggested command does not repeat.
 
-These are credentials, the time limit, and the namespace, which `shell_command` adds.
+Credentials would be shown on the screen, and the time limit is a matter of one command. The
+namespace is left out because `shell_command` adds it itself.
 """
 
 _given: list[str] = []
@@ -29,7 +30,8 @@ def remember_options(given: GivenOptions) -> None:
 
 
 def shell_command(*words: str, namespace: str = "", plugin: bool = True) -> str:
-    """Returns a command in backquotes, quoted for the shell: `kubectl tapp WORDS -n NAMESPACE`.
+    """Returns a command line in backquotes: `kubectl tapp WORDS -n NAMESPACE`, with the words
+    quoted for the shell.
 
     Args:
         words: the words of the command, without the program.

@@ -35,11 +35,13 @@ _TIME = re.compile(
     r"| \d\d?:\d\d?:\d\d?(?:[.,]\d+)?)?",
     re.ASCII,
 )
-_EXPONENT = 1e21  # Go writes floats of this size and larger into JSON with an exponent
+_EXPONENT = 1e21  # From this number on, Go writes floats into JSON with an exponent
 
 
 class ManifestError(ValueError):
-    """kubectl would refuse a file. The message says why, and names the line if it is known."""
+    """The error that a file is one that kubectl would refuse. The message says why, and names the
+    line if it is known.
+    """
 
 
 def read_manifests(data: bytes | str) -> list[Any]:
@@ -84,7 +86,8 @@ def _documents(text: str) -> Iterator[Any]:
             if (more := line[3:].strip()) and not more.startswith("#"):
                 raise ManifestError(f"invalid document separator: {more} (line {number + 1})")
             if lines:
-                # A block scalar at the end of a document keeps its line break.
+                # The empty last line lets a block scalar at the end of a document keep its line
+                # break.
                 yield _yaml_document([*lines, ""], first)
             lines, first = [], number + 1
             continue
@@ -112,7 +115,8 @@ def _json_documents(text: str) -> tuple[list[Any], str | None]:
         try:
             value, at = decoder.raw_decode(text, start)
         except ValueError as error:
-            # kubectl may fall back to YAML before or after the first object, but not later.
+            # kubectl parses the rest as YAML if the text stops being JSON at the first or the
+            # second object, but not later.
             if len(found) > 1:
                 raise ManifestError(f"it is not JSON: {error}") from None
             return found, text[at:].lstrip(" \t\r").removeprefix("\n")
@@ -124,7 +128,7 @@ def _refuse_constant(name: str) -> Any:
 
 
 class _NodeError(Exception):
-    """kubectl would refuse a node of a YAML document, for the reason in the message.
+    """The error that kubectl would refuse a node of a YAML document. The message has the reason.
 
     `line` is the line of the node in its document, counted from 0.
     """
@@ -135,7 +139,7 @@ class _NodeError(Exception):
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """A PyYAML loader that does not decide the types of scalars without quotes and tags.
+    """A PyYAML loader that leaves the types of scalars without quotes and tags undecided.
 
     `resolve_scalar` decides them later, because go-yaml has other rules than PyYAML.
     """
@@ -178,12 +182,14 @@ _CIRCULAR = "it contains a circular alias: an alias inside the value that it rep
 class _Constructor:
     """Converts the nodes of one YAML document to values, with the limits of go-yaml's decoder.
 
-    An alias is the same node object at several places. The constructor converts that node at each
-    place, and counts these conversions, because nested aliases can make a small file enormous.
+    In PyYAML's tree, an alias is the same node object at several places. The constructor converts
+    this node at each place and counts the conversions, because nested aliases can make a small file
+    enormous.
     """
 
     def __init__(self) -> None:
-        # The number of converted nodes, and how many of them an alias has repeated.
+        # The number of converted nodes, and the number of those conversions that repeat a node
+        # because of an alias
         self._node_count = self._repeated_count = 0
         self._in_progress = set[int]()  # ids of the nodes whose conversion has begun and not ended
         self._converted = set[int]()  # ids of the nodes that were converted at least once
@@ -225,7 +231,8 @@ class _Constructor:
                 found[name] = self.value(item, repeated=repeated)
 
     def _merge(self, found: dict[str, Any], node: yaml.MappingNode, *, repeated: bool) -> None:
-        """Adds the entries of one mapping that a merge key (`<<`) names to the mapping `found`.
+        """Adds the entries of the mapping `node`, to which a merge key (`<<`) refers, to the
+        mapping `found`.
 
         `repeated` is True inside a node that an alias repeats.
         """

@@ -20,22 +20,24 @@ class Observed:
     """
 
     tapp: Document
-    pods: list[Document] = field(default_factory=list)  # its pods, including terminating ones
-    claims: list[Document] = field(default_factory=list)  # its PersistentVolumeClaims
-    revisions: list[Document] = field(default_factory=list)  # its ControllerRevisions
-    # its children of the optional kinds, such as Services; only the kinds that its spec uses
+    # the pods of the TApp, including terminating ones
+    pods: list[Document] = field(default_factory=list)
+    claims: list[Document] = field(default_factory=list)  # the PersistentVolumeClaims of the TApp
+    revisions: list[Document] = field(default_factory=list)  # the ControllerRevisions of the TApp
+    # kind -> the children of this kind, for the optional kinds, such as Services, that the spec of
+    # the TApp uses
     plain: Mapping[Kind, list[Document]] = field(default_factory=dict)
-    # its Namespace; None if the user may not read the Namespace
+    # the Namespace of the TApp; None if the user may not read the Namespace
     namespace: Document | None = None
     # the StorageClasses of the cluster; empty if the user may not read StorageClasses
     storage_classes: list[Document] = field(default_factory=list)
     # the registered CompositeController; None if none is registered or the user may not read it.
-    # The manifest of this release takes its place then.
+    # Decisions then use the manifest of this release.
     controller: Document | None = None
-    # the Events of type Warning in its namespace, for display only: no decision depends on them
+    # the Events of type Warning in the namespace, for display only: no decision depends on them
     events: list[Document] = field(default_factory=list)
-    # resource -> the reason why its objects could not be read. The list of such a resource is
-    # empty above, although objects may exist.
+    # resource -> the reason why its objects could not be read. The field above for such a resource
+    # is empty, although objects may exist.
     unread: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -46,7 +48,7 @@ class Observed:
         """Raises CommandError with the reason if objects of one of these resources could not be
         read.
 
-        Without this check all objects of the resource would seem to be missing.
+        Without this check, the caller would take unread objects for missing ones.
         """
         for resource in resources:
             if resource in self.unread:

@@ -8,8 +8,8 @@ import msgspec
 def formatted(document: Any, output_format: str) -> str:
     """Returns a document as text in the format `json` or `yaml`, without a newline at the end.
 
-    JSON escapes the control characters from U+007F to U+009F as well, because a terminal may obey
-    them. YAML escapes them anyway.
+    In both formats the control characters from U+007F to U+009F are escaped, because a terminal may
+    execute them.
     """
     plain = msgspec.to_builtins(document)
     if output_format == "json":

@@ -14,8 +14,9 @@ def conditions_by_type(item: Document) -> dict[str, Document]:
 
 
 def observed_generation(tapp: Document) -> int:
-    """Returns status.observedGeneration of a TApp; 0 if the service has not written a status
-    yet, or if the field is no number.
+    """Returns status.observedGeneration of a TApp.
+
+    Returns 0 if the service has not written a status yet, or if the field is no number.
     """
     found = (tapp.get("status") or {}).get("observedGeneration")
     return max(0, found) if isinstance(found, int) else 0
@@ -24,7 +25,8 @@ def observed_generation(tapp: Document) -> int:
 def unobserved(tapp: Document) -> str:
     """Returns a clause such as "no controller has acted on its generation 3 since ...".
 
-    The clause has no subject, and says since when if that is known. Returns "" if
+    The word "its" in the clause means the TApp, which the caller's sentence names before. The
+    clause contains the time of the last write of the spec if that time is known. Returns "" if
     status.observedGeneration is the generation of the TApp, so that the service has acted on its
     spec.
     """
@@ -42,8 +44,8 @@ def unobserved(tapp: Document) -> str:
 def unobserved_since(tapp: Document) -> float:
     """Returns the time of the last write of a TApp's spec, in seconds since the epoch.
 
-    Returns UNKNOWN if the time is not known. Without managedFields it is known only for a spec that
-    was not changed since its creation.
+    Returns UNKNOWN if the time is not known. If managedFields are missing, the time is known only
+    for a spec that has not changed since the creation of the TApp.
     """
     metadata = tapp["metadata"]
     times = [
@@ -65,8 +67,9 @@ def state_of(tapp: Document) -> str:
     """Returns the state of a TApp in one word, for a table.
 
     The word is `Terminating` if the TApp is being deleted, and `NotSeenYet` if its status describes
-    an older generation. Otherwise it is status.appStatus if all instances are as the spec asks, and
-    the reason of the condition Ready if not. It is `-` if the status has neither.
+    an older generation. Otherwise, if all instances are as the spec asks, the word is
+    status.appStatus. If they are not, it is the reason of the condition Ready. It is `-` if the
+    status has neither field.
     """
     if tapp["metadata"].get("deletionTimestamp"):
         return "Terminating"
@@ -81,11 +84,12 @@ def state_of(tapp: Document) -> str:
 
 
 def deletion_message(tapp: Document) -> str:
-    """Returns a sentence about the deletion of a TApp and what it waits for.
+    """Returns a sentence about a TApp that is being deleted: it names the objects or the
+    controllers that the deletion waits for.
 
-    Returns "" if the TApp is not being deleted. The condition Ready has the explanation as soon as
-    the TApp service has seen the deletion. Until then the sentence names the finalizers, whose
-    controllers have to act.
+    Returns "" if the TApp is not being deleted. As soon as the TApp service has seen the deletion,
+    the message of the condition Ready has this explanation and is returned. Until then the sentence
+    names the finalizers of the TApp, whose controllers have to act.
     """
     since = tapp["metadata"].get("deletionTimestamp")
     if not since:
@@ -127,7 +131,7 @@ def event_count(event: Document) -> int:
 
 
 def last_write(metadata: Document) -> float:
-    """Returns when an object was last written, in seconds since the epoch.
+    """Returns the time of the last write of an object, in seconds since the epoch.
 
     `metadata` is the metadata of the object. Writes of the status do not count. Returns UNKNOWN if
     managedFields are missing.
@@ -143,7 +147,7 @@ def last_write(metadata: Document) -> float:
 def unready_reasons(pod: Document) -> list[str]:
     """Returns phrases that say why a pod with running containers is not Ready.
 
-    There is one phrase for each startup or readiness probe that has not passed, and for each
+    There is one phrase for each startup or readiness probe that has not succeeded, and one for each
     readiness gate whose condition is not True.
     """
     known = conditions_by_type(pod)
@@ -159,11 +163,12 @@ def unready_reasons(pod: Document) -> list[str]:
 
 
 def pending_probes(pod: Document) -> dict[str, str]:
-    """Returns container name -> the probe that has not passed: `startup` or `readiness`.
+    """Returns container name -> the kind of the probe that has not succeeded: `startup` or
+    `readiness`.
 
     Only running containers that are not ready and have such a probe are included. The status of a
-    container does not name the probe that it waits for. The function derives it from the field
-    `started`, which the kubelet sets as soon as the startup probe has passed.
+    container does not say which probe has not succeeded. The function derives that from the field
+    `started`, which the kubelet sets to true as soon as the startup probe has succeeded.
     """
     bodies = {each["name"]: each for each in containers(pod.get("spec") or {})}
     found = {}

@@ -25,12 +25,12 @@ _INTEGER = re.compile(
     r"([-+]?)(?:0b([01]+)|0x([\da-f]+)|0o?([0-7]+)|(0|[1-9]\d*))", re.ASCII | re.IGNORECASE
 )
 _BASES = (2, 16, 8, 10)
-# go-yaml accepts a sign behind `0b`, too, after it has tried Go's own notations.
+# If a text is in none of Go's own notations, go-yaml also accepts a sign behind `0b`.
 _SIGNED_BINARY = re.compile(r"0b([-+][01]+)", re.ASCII)
 _FLOAT = re.compile(r"[-+]?(?:\.\d+|\d+(?:\.\d*)?)(?:[eE][-+]?\d+)?", re.ASCII)
 _FRACTION = re.compile(r"\.\d++(?:_\d++)*+(?:[eE][-+]?\d++(?:_\d++)*+)?", re.ASCII)
 LEAST_INT, MOST_INT, _MOST_UNSIGNED = -(2**63), 2**63 - 1, 2**64 - 1
-_LONGEST_INT = 100  # The most digits of a text that is parsed as an integer
+_LONGEST_INT = 100  # Largest number of characters of a text that is parsed as an integer
 
 
 def resolve_scalar(text: str) -> Any:
@@ -49,7 +49,8 @@ def resolve_scalar(text: str) -> Any:
     if found := _INTEGER.fullmatch(digits):
         sign, *parts = found.groups()
         base, part = next((b, p) for b, p in zip(_BASES, parts, strict=True) if p is not None)
-        # A longer number does not fit into 64 bits, and `int` raises an error above 4,300 digits.
+        # A longer number does not fit into 64 bits anyway, and `int` raises an error for texts
+        # above 4,300 digits.
         value = int(part, base) if len(part) <= _LONGEST_INT else math.inf
         value = -value if sign == "-" else value
         if LEAST_INT <= value <= (MOST_INT if sign else _MOST_UNSIGNED):
@@ -74,7 +75,7 @@ def _finite(digits: str, text: str) -> float | str:
 def float_key_text(value: float) -> str:
     """Returns a float as go-yaml writes it in a key: Go's `FormatFloat(value, 'g', -1, 32)`.
 
-    That is the shortest text that identifies the value as a 32-bit float.
+    The result is the shortest text that identifies the value as a 32-bit float.
     """
     try:
         single = struct.unpack("f", struct.pack("f", value))[0]
@@ -86,6 +87,6 @@ def float_key_text(value: float) -> str:
     shortest = next(x for x in texts if struct.unpack("f", struct.pack("f", float(x)))[0] == single)
     mantissa, _, exponent = shortest.partition("e")
     power, digits = int(exponent), len(mantissa.lstrip("-").replace(".", ""))
-    if -5 < power < 6:  # noqa: PLR2004 - where Go's 'g' changes to an exponent
+    if -5 < power < 6:  # noqa: PLR2004 - outside these limits Go's format 'g' writes an exponent
         return f"{float(shortest):.{max(digits - 1 - power, 0)}f}"
     return f"{mantissa}e{exponent}"

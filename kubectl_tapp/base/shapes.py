@@ -1,7 +1,8 @@
-"""Checks the types in a TApp manifest that commands rely on: objects, lists and texts.
+"""Checks that the fields of a TApp manifest which commands read have the right types: objects,
+lists and texts.
 
-The entry point is `shape_error`. It checks only types, which the API server checks by the CRD's
-schema as well. The API server and the service check the values.
+The entry point is `shape_error`. It checks only types, as the API server does by the CRD's schema.
+The values are checked by the API server and the service.
 """
 
 from typing import Any
@@ -11,7 +12,7 @@ _CONTAINERS = ("containers", "initContainers")
 
 
 def shape_error(tapp: dict[str, Any]) -> str:
-    """Returns a sentence about the first field of a TApp with a wrong type, or "" if all are
+    """Returns a sentence about the first field of a TApp with a wrong type, or "" if all types are
     right.
     """
     metadata, spec = tapp.get("metadata"), tapp.get("spec")

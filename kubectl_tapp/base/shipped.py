@@ -14,10 +14,11 @@ DEFINITION = "crds/tapp.yaml"
 
 @cache
 def manifest(path: str) -> dict[str, Any]:
-    """Returns a manifest of this release. `path` is one of the constants above.
+    """Returns a manifest of this release. `path` is one of the constants of this module.
 
-    pyproject.toml copies the manifests into the wheel under the paths of the repository, so that no
-    second copy can differ. Each manifest is read once.
+    The wheel has the manifests under their paths in the repository, because pyproject.toml copies
+    them there at the build. So there is no second version that could differ. Each manifest is read
+    once.
     """
     import yaml  # noqa: PLC0415 - it costs start time
 

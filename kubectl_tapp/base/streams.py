@@ -14,16 +14,17 @@ _NUMBERS = (0, 1, 2)
 def open_closed_streams() -> None:
     """Opens each standard stream that the caller of this process has closed.
 
-    Otherwise the next file that the process opens would get the descriptor of such a stream, and
-    output would overwrite that file. After this call, writes to a closed standard output raise an
-    error, and writes to a closed standard error are dropped.
+    Otherwise the next file that the process opens would get the file descriptor of such a stream,
+    and the process's output would overwrite that file. After this call, writes to a standard output
+    that was closed raise an error. Writes to a standard error that was closed are discarded.
     """
     for number in _NUMBERS:
         try:
             os.fstat(number)
         except OSError:
-            # The system returns the lowest free descriptor, which is the closed one. Standard
-            # output is opened for reading, so that writes fail and the command reports an error.
+            # The system gives the null device the lowest free descriptor, which is that of the
+            # closed stream. Standard output is opened for reading only, so that writes fail and the
+            # command reports an error.
             os.open(os.devnull, os.O_WRONLY if number == _NUMBERS[-1] else os.O_RDONLY)
     if sys.stdin is None:
         sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
@@ -34,7 +35,7 @@ def open_closed_streams() -> None:
 
 
 def flush_output() -> OSError | None:
-    """Flushes standard output. Returns the error if that fails, and None after a success.
+    """Flushes standard output. Returns the error if the flush fails, and None after a success.
 
     After an error the buffered output is discarded, so that Python does not report the error again
     when it exits.
@@ -48,7 +49,7 @@ def flush_output() -> OSError | None:
 
 
 def note(text: str) -> None:
-    """Writes a line to standard error, or drops the line if standard error cannot be written."""
+    """Writes a line to standard error. Ignores the error if standard error cannot be written."""
     try:
         print(printable(text), file=sys.stderr, flush=True)
     except OSError:
@@ -56,8 +57,8 @@ def note(text: str) -> None:
 
 
 def discard_output() -> None:
-    """Redirects standard output to the null device, so that its buffered and later text is
-    dropped.
+    """Redirects standard output to the null device, so that buffered and later text is
+    discarded.
     """
     _discard(sys.stdout)
 
@@ -70,7 +71,8 @@ def _discard(stream: TextIO) -> None:
 
 
 def unwritable_message(error: OSError) -> str:
-    """Returns a sentence that says why standard output cannot be written, from the error of a
-    write.
+    """Returns a sentence that says why standard output cannot be written.
+
+    `error` is the error of a write or a flush.
     """
     return f"standard output cannot be written: {error.strerror or error}"

@@ -11,7 +11,8 @@ _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 def short_duration(seconds: float) -> str:
     """Returns a duration in kubectl's short form, such as `45s`, `3m10s` or `40d`.
 
-    Returns `<unknown>`, as kubectl does, for an infinite duration: its beginning is not known.
+    Returns `<unknown>`, as kubectl does, for an infinite duration, which stands for an unknown
+    beginning.
     """
     if not math.isfinite(seconds):
         return "<unknown>"
@@ -27,7 +28,8 @@ def short_duration(seconds: float) -> str:
     return f"{whole}s"
 
 
-_MANY = 10  # From this number on, the smaller unit is left out: `12m`, not `12m5s`
+# From this number of the larger unit on, the smaller unit is left out: `12m`, not `12m5s`
+_MANY = 10
 
 
 def rounded_duration(seconds: float) -> str:

@@ -29,9 +29,9 @@ def controller_for(controllers: Sequence[Document], tapp: Document | None) -> Do
     """Returns the CompositeController that serves a TApp, or None if `controllers` is empty.
 
     The finalizer that Metacontroller has added to the TApp names the CompositeController. Without
-    such a finalizer, the result is the CompositeController whose selector has the TApp's shard
-    label, or else the first one. `controllers` are all registered CompositeControllers for TApps.
-    If `tapp` is None, the result is for TApps without a shard label.
+    such a finalizer, the result is the CompositeController that has the same shard label as the
+    TApp, or else the first one. `controllers` are all registered CompositeControllers for TApps. If
+    `tapp` is None, the result is for TApps without a shard label.
     """
     metadata = (tapp or {}).get("metadata", {})
     names = {each["metadata"]["name"]: each for each in controllers}
@@ -69,7 +69,7 @@ def with_components(controller: Document, kinds: Iterable[Kind] = PLAIN) -> Docu
 
 def service_of(controller: Document) -> tuple[str, str] | None:
     """Returns the name and namespace of the Service that Metacontroller calls for the sync hook;
-    None if the hook names no Service.
+    None if the hook's configuration names no Service.
 
     The Deployment behind the Service has the same name and namespace, if it was installed from the
     manifests of this release.
