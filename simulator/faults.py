@@ -1,8 +1,9 @@
-"""The faults of a simulated cluster: what nodes, registries, networks and controllers do wrong.
+"""The faults of a simulated cluster: failures of nodes, pods, registries, watches, the API server
+and the service.
 
-`Faults` has a method for each fault, and `heal` ends them all. The methods name pods and nodes, so
-that any caller decides what is hit: the model tests draw their faults with hypothesis, and
-`simulator.schedule` draws them from a seed.
+`Faults` has a method for each fault, and `Faults.heal` ends all faults. The parameters of the
+methods name the pods and nodes to hit, so the caller chooses them. The model tests choose them with
+hypothesis, and `simulator.schedule` draws them from a seed.
 """
 
 from collections.abc import Callable, Iterable
@@ -38,7 +39,9 @@ class Faults:
     # Nodes and kubelets.
 
     def lose_nodes(self, *names: str) -> None:
-        """Lets nodes stop reporting; their containers go on running. Unknown names are ignored."""
+        """Lets nodes stop reporting. Their containers continue to run. Unknown names are
+        ignored.
+        """
         known = {name_of(node) for node in self._world.list("Node")}
         for name in names:
             if name in known - self.lost:
@@ -46,7 +49,7 @@ class Faults:
                 self._world.nodes.lose(name)
 
     def recover_nodes(self, *names: str) -> None:
-        """Lets lost nodes report again; without names, all of them."""
+        """Lets lost nodes report again. Without names, all lost nodes report again."""
         for name in sorted(self.lost.intersection(names) if names else self.lost):
             self.lost.discard(name)
             self._world.nodes.recover(name)
@@ -59,9 +62,9 @@ class Faults:
     # Pods.
 
     def running(self, name: str) -> Object | None:
-        """Returns a pod that a kubelet can still act on; None if there is no such pod.
+        """Returns the pod with this name if a kubelet can act on it, otherwise None.
 
-        The pod is on a node that reports, and is not being deleted.
+        That is so if the pod is on a node that reports, and is not being deleted.
         """
         try:
             pod = self._world.get("Pod", name, self._namespace)
@@ -71,9 +74,11 @@ class Faults:
         return pod if node and node not in self.lost and not is_terminating(pod) else None
 
     def exit(self, name: str, code: int = 1, container: str | None = None) -> bool:
-        """Lets running containers of a pod exit with `code`; None as `container` means all of them.
+        """Lets a running container of a pod exit with the exit code `code`.
 
-        Returns False if there is no such pod.
+        If `container` is None, all running containers exit.
+
+        Returns False if `running` finds no such pod.
         """
         pod = self.running(name)
         if pod is not None:
@@ -81,9 +86,9 @@ class Faults:
         return pod is not None
 
     def evict_under_pressure(self, name: str) -> bool:
-        """Lets the kubelet evict a pod, because its node is low on memory.
+        """Lets the kubelet evict a pod, as it does if its node is low on memory.
 
-        Returns False if there is no such pod, or if the pod has ended.
+        Returns False if `running` finds no such pod, or if the pod has Succeeded or Failed.
         """
         pod = self.running(name)
         if pod is None or (pod.get("status") or {}).get("phase") in COMPLETED:
@@ -94,7 +99,7 @@ class Faults:
     def evict(self, name: str) -> str:
         """Evicts a pod through the API, as `kubectl drain` does.
 
-        Returns "" after the eviction, or why the API server refuses it.
+        Returns "" if the pod was evicted, or the API server's message if it refuses the eviction.
         """
         try:
             pod = self._world.get("Pod", name, self._namespace)
@@ -104,7 +109,9 @@ class Faults:
         return ""
 
     def fail_liveness(self, name: str, container: str) -> None:
-        """Lets the liveness probe of a container fail. A container without one is left alone."""
+        """Lets the liveness probe of a container fail. Does nothing if the container has no
+        liveness probe.
+        """
         pod = self.running(name)
         if pod is None:
             return
@@ -115,21 +122,26 @@ class Faults:
     # The registry, and slow nodes.
 
     def break_registry(self) -> None:
-        """Lets all pulls of images fail that a node does not have yet."""
+        """Lets each pull fail if the node does not have the image yet."""
         self._world.kubelet.levers.registry_is_down = True
 
     def slow_registry(self, seconds: float) -> None:
-        """Makes the pull of an image that a node does not have yet longer by `seconds`."""
+        """Makes each pull take `seconds` longer if the node does not have the image yet. 0 ends the
+        fault.
+        """
         self._world.kubelet.levers.extra_pull_seconds = seconds
 
     def slow_starts(self, seconds: float) -> None:
-        """Makes each start of a container longer by `seconds`."""
+        """Makes each start of a container take `seconds` longer. 0 ends the fault."""
         self._world.kubelet.levers.extra_start_seconds = seconds
 
     # The API server, the watches, Metacontroller and the service.
 
     def refuse_writes(self, times: int, verb: str, kind: str, code: int) -> None:
-        """Lets the next `times` writes of Metacontroller fail (`RecordingStore.fail`)."""
+        """Lets the next `times` matching writes of Metacontroller fail with the HTTP status `code`.
+
+        `RecordingStore.fail` describes the arguments.
+        """
         self._world.store.fail(times, verb=verb, kind=kind, code=code)
 
     def lag(self, kind: str, seconds: float) -> None:
@@ -137,15 +149,19 @@ class Faults:
         self._world.cache.lag[kind] = seconds
 
     def stall(self, kind: str) -> None:
-        """Stops the watch of a kind, so that Metacontroller sees its objects as they are now."""
+        """Stops the watch of a kind. Until the watch resumes, Metacontroller's cache keeps the
+        objects as they are now.
+        """
         self._world.cache.pause(self._world.kinds.find(kind))
 
     def advance(self, kind: str, events: int) -> None:
-        """Lets a stopped watch deliver its oldest events."""
+        """Lets the stopped watch of a kind deliver its `events` oldest waiting events. The watch
+        stays stopped.
+        """
         self._world.cache.advance(self._world.kinds.find(kind), events)
 
     def resume_watches(self, kinds: Iterable[str]) -> None:
-        """Ends the lag and the stop of all watches; `kinds` are those that may have stopped."""
+        """Ends the delay of all watches, and resumes the stopped watches of the kinds `kinds`."""
         self._world.cache.lag.clear()
         for kind in kinds:
             self._world.cache.resume(self._world.kinds.find(kind))
@@ -155,18 +171,20 @@ class Faults:
         self._world.restart()
 
     def stop_service(self) -> None:
-        """Lets all calls of the hook fail, because the service does not listen."""
+        """Lets all calls of the hooks fail, as if no process of the service ran."""
         self._hook.is_down = True
 
     def start_service(self, forget: Callable[[], None]) -> None:
-        """Starts the service again; `forget` drops what a process of the service remembers."""
+        """Starts the service again. Calls `forget`, which clears the memory of the service's
+        process.
+        """
         self._hook.is_down = False
         forget()
 
     def heal(self, kinds: Iterable[str]) -> None:
         """Ends all faults of nodes, registry, watches, API server and service.
 
-        `kinds` are the kinds whose watches may have stopped.
+        `kinds` are the kinds whose watches may be stopped.
         """
         levers = self._world.kubelet.levers
         levers.registry_is_down, levers.extra_pull_seconds, levers.extra_start_seconds = False, 0, 0

@@ -1,9 +1,9 @@
-"""A schedule of faults: which faults fall when, drawn from a seed, and how they are carried out.
+"""A schedule of faults: draws random faults from a seed, and carries them out at their times.
 
-`drawn` draws faults; the same seed gives the same faults. `Schedule.start` sets a timer for each of
-them. A fault hits a pod or a node that exists at its moment: the fault carries a random share, and
-the target is the element at this share of the sorted list. So the faults of a seed do not depend on
-the objects of the cluster.
+`drawn` draws the faults. Equal arguments give equal faults. `Schedule.start` sets a timer for each
+fault. The pod or node that a fault hits is chosen when the fault begins. For that each fault has a
+random number from 0 to 1: the target is the element at this share of the sorted list of pods or
+nodes. So the drawn faults do not depend on the objects of the cluster.
 """
 
 import random
@@ -17,26 +17,36 @@ from simulator.world import World
 from tapp.kube.restarts import COMPLETED
 
 WATCHED = ("Pod", "PersistentVolumeClaim", "ControllerRevision")
-"""Kinds whose watches a schedule may stop, besides that of the parents."""
-_EVICTION_RETRY = 5.0  # Seconds after which `kubectl drain` tries a refused eviction again
+"""Kinds of objects whose watches a schedule may stop or delay. It may also stop the watch of the
+controller's parents.
+"""
+_EVICTION_RETRY = 5.0  # Seconds until a refused eviction is tried again, as in `kubectl drain`
 _VERBS = ("create", "update", "delete", "status")
 _CODES = (409, 422, 500)
 
 
 @dataclass(frozen=True)
 class Fault:
-    """One fault that falls during a run."""
+    """One fault of a run: its kind, its time, and the random numbers that choose its target and
+    form.
+    """
 
     kind: str  # one of `KINDS`
     at: float  # seconds from the start of the schedule
-    seconds: float  # how long the fault lasts; a fault of a moment ignores this
+    # seconds that the fault lasts; unused for a fault that is over at once, such as a crash
+    seconds: float
     target: float  # share between 0 and 1 that chooses the pod or the node
-    choice: float  # share between 0 and 1 that chooses between forms of the fault
+    # share between 0 and 1 that chooses the form of the fault, such as the container or the error
+    # code
+    choice: float
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of fault: what it does, and how long it may last, in seconds."""
+    """A kind of fault: its meaning, and its shortest and longest duration in seconds.
+
+    Both are 0 for a fault that is over at once.
+    """
 
     meaning: str
     shortest: float = 0.0
@@ -62,11 +72,12 @@ KINDS = {
 
 
 def drawn(seed: int, kinds: Sequence[str], count: int, within: float) -> list[Fault]:
-    """Returns `count` faults of the given kinds, sorted by time; the same seed gives the same ones.
+    """Returns `count` random faults of the given kinds, sorted by time. Equal arguments give equal
+    faults.
 
-    `within` is the number of seconds in which the faults begin.
+    All faults begin within `within` seconds after the start of the schedule.
     """
-    rng = random.Random(seed)  # noqa: S311 - no secret
+    rng = random.Random(seed)  # noqa: S311 - this is no secret
     found = []
     for _ in range(count):
         name = rng.choice(sorted(kinds))
@@ -80,16 +91,17 @@ def drawn(seed: int, kinds: Sequence[str], count: int, within: float) -> list[Fa
 
 @dataclass
 class Schedule:
-    """Carries out the faults of one run in a simulated cluster.
+    """Carries out the drawn faults of one run in a simulated cluster.
 
     Attributes:
-        world: the cluster.
-        faults: carries out a single fault.
-        parent: the kind of the controller's parents, whose watch may stop, too.
+        world: the simulated cluster.
+        faults: has the method that carries out each kind of fault.
+        parent: the name of the kind of the controller's parents, whose watch a fault may stop, too.
         is_target: returns True for a pod that faults may hit.
-        forget: drops what a process of the service remembers, when the service restarts.
-        edit: makes an edit, and takes it back for the argument True. None: no `second-edit`.
-        told: called with a sentence about each event of a fault.
+        forget: called when the service restarts: clears the memory of the service's process.
+        edit: writes the edited parent for the argument False, and the parent before the edit for
+            True. None if the kind `second-edit` is not used.
+        told: called with a sentence when a fault begins and when it ends.
     """
 
     world: World
@@ -103,7 +115,7 @@ class Schedule:
     """The number of faults that have not ended yet."""
 
     def start(self, faults: Sequence[Fault]) -> None:
-        """Lets these faults fall, counted from now."""
+        """Sets a timer for each of these faults. Their times count from now."""
         for fault in faults:
             self.pending += 1
             self.world.clock.after(fault.at, partial(self._begin, fault))
@@ -127,12 +139,15 @@ class Schedule:
         begins[fault.kind](fault)
 
     def _moment(self, text: str) -> None:
-        """Reports a fault of a moment, which has ended."""
+        """Reports the end of a fault with the sentence `text`."""
         self.told(text)
         self.pending -= 1
 
     def _lasts(self, fault: Fault, text: str, end: Callable[[], None], ended: str) -> None:
-        """Reports a fault that has begun, and ends the fault after its time with `end`."""
+        """Reports that a fault has begun, and sets a timer that calls `end` and reports the end.
+
+        `text` is the sentence about the beginning, and `ended` the sentence about the end.
+        """
 
         def over() -> None:
             end()
@@ -142,7 +157,9 @@ class Schedule:
         self.world.clock.after(fault.seconds, over)
 
     def _pod(self, fault: Fault) -> str:
-        """Returns the name of the pod that a fault hits; "" if no pod runs."""
+        """Returns the name of the pod that a fault hits; "" if no target pod is on a node that
+        reports.
+        """
         return _chosen(
             [
                 name_of(pod)
@@ -156,7 +173,7 @@ class Schedule:
         )
 
     def _node(self, fault: Fault) -> str:
-        """Returns the name of the node that a fault hits; "" if no node runs a pod."""
+        """Returns the name of the node that a fault hits; "" if no node that reports has a pod."""
         nodes = {pod["spec"].get("nodeName") for pod in self.world.list("Pod")}
         return _chosen(sorted(nodes - {None, "", *self.faults.lost}), fault.target)
 

@@ -1,8 +1,9 @@
-"""The eviction API: the deletion of a pod that PodDisruptionBudgets may refuse.
+"""The eviction API: deletes a pod unless a PodDisruptionBudget does not allow that.
 
 `evict` is the entry point. Source: Kubernetes 1.37, pkg/registry/core/pod/storage/eviction.go, and
-pkg/controller/disruption for the number of allowed disruptions. That number is counted at the
-moment of the request; the real one is in the status of the PodDisruptionBudget and may be older.
+pkg/controller/disruption for the number of allowed disruptions. The simulator computes that number
+at each request. The real API server reads it from the status of the PodDisruptionBudget, which may
+be older.
 """
 
 from math import ceil
@@ -21,7 +22,8 @@ from simulator.objects.objects import (
 )
 
 _BUDGET = "PodDisruptionBudget"
-_WITHOUT_BUDGET = ("Pending", "Succeeded", "Failed")  # Phases in which no budget protects a pod
+# Phases of pods that no PodDisruptionBudget protects
+_WITHOUT_BUDGET = ("Pending", "Succeeded", "Failed")
 _CONDITION = {
     "type": "DisruptionTarget",
     "status": "True",
@@ -31,7 +33,7 @@ _CONDITION = {
 
 
 class TooManyEvictionsError(ApiError):
-    """429: the eviction would violate a PodDisruptionBudget."""
+    """The error 429 Too Many Requests: the eviction would violate a PodDisruptionBudget."""
 
     code = 429
     reason = "TooManyRequests"
@@ -40,13 +42,14 @@ class TooManyEvictionsError(ApiError):
 def evict(cluster: Cluster, pod: Object, now: str) -> None:
     """Evicts a pod, as `kubectl drain` does for each pod of a node.
 
-    The pod gets the condition DisruptionTarget and is deleted with its grace period. Raises
+    The pod gets the condition DisruptionTarget and is deleted with its own grace period. If the pod
+    is already being deleted, no budget is checked and the condition is not added. Raises
     TooManyEvictionsError if a PodDisruptionBudget does not allow that.
 
     Args:
         cluster: the API server.
-        pod: the pod, as stored.
-        now: the present time as a timestamp of the API.
+        pod: the pod, as the API server stores it.
+        now: the present time, as an RFC 3339 timestamp.
     """
     if not is_terminating(pod):
         if (pod.get("status") or {}).get("phase") not in _WITHOUT_BUDGET:
@@ -63,7 +66,11 @@ def _with_condition(pod: Object, now: str) -> Object:
 
 
 def _check_budgets(cluster: Cluster, pod: Object) -> None:
-    """Raises TooManyEvictionsError if a PodDisruptionBudget protects the pod now."""
+    """Raises TooManyEvictionsError if a PodDisruptionBudget does not allow the eviction of the pod
+    now.
+
+    Raises ApiError if several PodDisruptionBudgets select the pod.
+    """
     space = namespace_of(pod)
     budgets = [
         budget
@@ -83,7 +90,8 @@ def _check_budgets(cluster: Cluster, pod: Object) -> None:
     ]
     healthy = sum(_is_ready(each) and not is_terminating(each) for each in chosen)
     wanted = _desired_healthy(spec, len(chosen))
-    # IfHealthyBudget, the default, protects a pod that is not Ready only below the budget.
+    # By the default policy IfHealthyBudget, a pod that is not Ready may be evicted if enough other
+    # pods are Ready.
     is_free = spec.get("unhealthyPodEvictionPolicy") == "AlwaysAllow" or 0 < wanted <= healthy
     if not (is_free and not _is_ready(pod)) and healthy <= wanted:
         message = "Cannot evict pod as it would violate the pod's disruption budget."
@@ -91,9 +99,12 @@ def _check_budgets(cluster: Cluster, pod: Object) -> None:
 
 
 def _desired_healthy(spec: Object, expected: int) -> int:
-    """Returns how many pods must be Ready; `expected` is the number of pods that are selected.
+    """Returns how many pods must be Ready by a PodDisruptionBudget.
 
-    For `maxUnavailable`, the real controller asks the owners of the pods how many pods they want.
+    `spec` is its spec, and `expected` is the number of pods that it selects.
+
+    For `maxUnavailable`, the real controller takes `expected` from the scale of the pods' owners
+    instead.
     """
     if "minAvailable" in spec:
         return _scaled(spec["minAvailable"], expected)
@@ -101,7 +112,9 @@ def _desired_healthy(spec: Object, expected: int) -> int:
 
 
 def _scaled(value: int | str, total: int) -> int:
-    """Returns a number or a percentage of `total` as a number; percentages are rounded up."""
+    """Returns the number that a field value means: a number itself, or a percentage of `total`,
+    rounded up.
+    """
     return ceil(int(value[:-1]) * total / 100) if isinstance(value, str) else value
 
 

@@ -1,18 +1,19 @@
-"""The failure domains: updates take down instances of one domain at a time.
+"""The failure domains: updates make instances unavailable in only one domain at a time.
 
-With `spec.updateStrategy.domain`, the value of that label of a pod is the domain of its instance,
-for example its zone (docs/failure-domains.md). An update of the rolling group that takes down an
-instance that serves begins only if
+`spec.updateStrategy.domain` is the key of a label. The value of this label on a pod is the domain
+of its instance, for example its zone (docs/failure-domains.md). `wait_for_domains` is the entry
+point. An update of a serving instance of the rolling group begins only if
 
-- all instances of the domains before it are updated and available, and
-- all instances of the domains behind it are available.
+- all instances of earlier domains are updated and available, and - all instances of later domains
+are available.
 
-The domains have the order of their first instance in the order of updates. An instance whose pod
-has a node and lacks the label is a domain of its own. Such domains come last. The domain of an
-instance is unknown while it has no pod with a node, unless its template sets the label.
+The domains are ordered by the instance of each domain that is updated first. If the pod of an
+instance has a node and lacks the label, the instance is a domain of its own. Such domains come
+last. While an instance has no pod with a node, its domain is unknown, unless its template sets the
+label.
 
-So only one domain at a time has updates: the *open* domain, which is the first one with an instance
-that is not updated. All rules look once at each instance.
+So updates begin in only one domain at a time: the *open* domain, which is the first domain with an
+instance that is not updated. Each instance is examined once, so the time is linear in their number.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -34,7 +35,9 @@ from tapp.words.reasons import Reason, Standing
 
 _SERVES = (ServingState.AVAILABLE, ServingState.RESIZING, ServingState.UNTRUSTED,
            ServingState.DELETION_UNCONFIRMED)  # fmt: skip
-"""States of the instances whose updates wait. A silent instance waits for its node instead."""
+"""States of instances that count as serving, so that their updates wait for other domains. An
+instance on a silent node is not among them, because it waits for its node instead.
+"""
 
 
 class Domain(NamedTuple):
@@ -49,17 +52,22 @@ class Domain(NamedTuple):
 
 @dataclass
 class Domains:
-    """The updates that wait for other failure domains, and the instances without a domain."""
+    """The updates that wait for other failure domains, and the instances whose pods lack
+    the label.
+    """
 
-    delays: dict[int, Verdict] = field(default_factory=dict)  # instance -> why its update waits
-    # the instances for which these updates wait, and their domain, as the end of a sentence; "" if
-    # no update waits
+    # instance number -> the verdict that says why its update waits
+    delays: dict[int, Verdict] = field(default_factory=dict)
+    # the end of the sentence "the update waits until ...", which names the awaited instances and
+    # their domain; "" if no update waits
     awaited: str = ""
-    unlabeled: list[int] = field(default_factory=list)  # instances whose pods lack the label
+    unlabeled: list[int] = field(
+        default_factory=list
+    )  # numbers of instances whose pods lack the label
 
 
 def domain_of(instance: Instance, key: str) -> Domain | None:
-    """Returns the failure domain of an instance, or None if it is unknown.
+    """Returns the failure domain of an instance; None if the domain is unknown.
 
     `key` is the key of the label (`spec.updateStrategy.domain`).
     """
@@ -77,16 +85,18 @@ def domain_of(instance: Instance, key: str) -> Domain | None:
 def wait_for_domains(
     spec: TAppSpec, cases: Sequence[Case], serving: Serving, budgets: Budgets
 ) -> Domains:
-    """Delays the updates that have to wait for instances of other failure domains.
+    """Returns the delays of the updates that have to wait for instances of other failure domains.
 
     An update of an instance that does not serve is never delayed, because it may repair the
     instance. Updates of the force group are not delayed, either.
 
     Args:
         spec: the spec of the TApp.
-        cases: all instances with the verdicts on them; holds have delayed some verdicts.
-        serving: which instances are available, before any update of this sync.
-        budgets: the budgets, which tell the rolling group from the force group.
+        cases: all instances with their verdicts. The verdicts of instances on hold are delayed
+            already.
+        serving: the availability of all instances, before any update of this sync.
+        budgets: the budgets, which say whether an instance belongs to the rolling group or to the
+            force group.
     """
     found, key = Domains(), spec.update_strategy.domain
     if not key:
@@ -101,7 +111,8 @@ def wait_for_domains(
         id, domain = instance.id, domain_of(instance, key)
         state = serving.states.get(id)
         rolling = budgets.is_rolling(instance, spec.rolling_name)
-        # Forced updates come first, as in the budget.
+        # Updates of the force group take their part of the budget first. So the instances of these
+        # updates count as unavailable.
         forced = not rolling and case.verdict.is_update and case.delay is None
         if forced or state is not ServingState.AVAILABLE:
             unavailable.setdefault(domain, []).append(id)
@@ -112,14 +123,15 @@ def wait_for_domains(
         order = update_order(instance, spec.update_strategy, spec.rolling_name)
         place = (not domain.value, *order)
         first[domain] = min(first.get(domain, place), place)
-        # A pod on hold is passed over, as by the budget: its hold may last for hours.
+        # No domain waits for the update of a pod on hold, because the hold may last for hours. The
+        # budget does not wait for such a pod either.
         is_held = case.delay is not None and case.delay.reason is Reason.HELD
         if is_held or case.verdict.reason.standing is Standing.DONE:
             continue
         behind.setdefault(domain, []).append(id)
         if case.verdict.is_update and state in _SERVES:
             due.append((id, domain))
-    # Paused updates say that they are paused.
+    # While updates are paused, the pause is the reason why they wait, and not another domain.
     if not due or spec.update_strategy.paused:
         return found
     opened = min(behind, key=lambda domain: first[domain])
@@ -127,7 +139,8 @@ def wait_for_domains(
     found.awaited = f"{_of_domain(ids, opened, key)} {_are(ids)} updated and available"
     found.delays = _delayed([id for id, domain in due if domain != opened], found.awaited)
     if unavailable:
-        # Of several domains, the one that has the lowest unavailable instance is named.
+        # If instances of several other domains are unavailable, the message names the domain with
+        # the lowest instance number.
         other, ids = min(unavailable.items(), key=lambda item: item[1][0])
         found.awaited = f"{_of_domain(ids, other, key)} {_are(ids)} available"
         found.delays |= _delayed([id for id, domain in due if domain == opened], found.awaited)
@@ -135,13 +148,18 @@ def wait_for_domains(
 
 
 def _delayed(ids: Iterable[int], awaited: str) -> dict[int, Verdict]:
-    """Returns instance number -> the verdict that delays its update until the event `awaited`."""
+    """Returns instance number -> the verdict that delays its update.
+
+    `awaited` is the end of the sentence "the update waits until ...".
+    """
     verdict = wait(Reason.WAITING_FOR_DOMAIN, f"the update waits until {awaited}")
     return dict.fromkeys(ids, verdict)
 
 
 def _of_domain(ids: Collection[int], domain: Domain | None, key: str) -> str:
-    """Returns instances and their failure domain for a sentence; None is an unknown domain.
+    """Returns a phrase that names instances and their failure domain.
+
+    `domain` is None if their domain is unknown.
 
     `key` is the key of the label.
     """
