@@ -1,8 +1,8 @@
 """Formats the commands that messages suggest, so that the user can paste them into any shell.
 
-Each command names its namespace, even if it is the current one, and repeats the cluster and user
-options of the command line (`--context`, `--as`, ...). `remember_options` stores these options in a
-global variable, because a process runs only one command line.
+Each command names its namespace, even if it is the current one. It repeats the options of the
+command line that select the cluster and the user (`--context`, `--as`, ...). `remember_options`
+stores these options in a global variable, because a process runs only one command line.
 """
 
 import shlex

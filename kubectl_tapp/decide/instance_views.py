@@ -26,7 +26,7 @@ class InstanceView:
     """
 
     id: int  # the instance's number
-    standing: Standing  # done, progressing, waiting for others or for a person, or blocked
+    standing: Standing  # done, progressing, waiting for other instances or for a person, or blocked
     # a few words for a progress line: the action on the instance, or the reason why the instance
     # waits
     brief: str = ""

@@ -19,8 +19,8 @@ from tapp.words.reasons import Standing
 
 Ids = list[int]
 _WAITING = (Standing.WAITING, Standing.ON_HOLD)  # Waiting for other instances, or for a person
-# Largest number of reasons in a sentence, of reasons on a progress line, and of characters in each
-# reason on a progress line
+# Limits: the number of reasons in a sentence, the number of reasons on a progress line, and the
+# characters of a reason on that line
 _MAX_REASONS, _MAX_REASONS_IN_LINE, _MAX_CHARACTERS = 5, 2, 160
 
 

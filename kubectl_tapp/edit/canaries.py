@@ -267,9 +267,9 @@ def _pick_order(
 ) -> list[int]:
     """Returns the instances of `free` in the order in which a canary picks them.
 
-    Available instances come first. Within each group, the key of the n-th instance on a node is n
-    plus the number of instances on this node that run the template already. Sorting by this key
-    spreads the picks over the nodes, without comparing all nodes for each pick.
+    Available instances come first. Within each group, instances are sorted by a key. The key of the
+    n-th instance on a node is n plus the number of instances there that run the template already.
+    Sorting by this key spreads the picks over the nodes, without comparing all nodes for each pick.
 
     Args:
         free: the instances that may be picked, highest number first.

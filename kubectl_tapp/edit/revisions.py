@@ -230,9 +230,9 @@ def history_of(observed: Observed) -> list[HistoryEntry]:
             missing=befores[number].missing,
         )
         found.append(entry)
-    # Two revisions may have the same values for the current instances, if the older one also has
-    # values of other instances, or if a rollback has just made the newer one. Only the newer one is
-    # in effect.
+    # Two revisions may have the same values for the current instances. Either the older one also
+    # has values of other instances, or a rollback has just made the newer one. Only the newer one
+    # is in effect.
     newest = {each.template: each.number for each in found if each.current and each.same_values}
     return [replace(each, in_effect=newest.get(each.template) == each.number) for each in found]
 

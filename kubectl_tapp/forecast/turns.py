@@ -48,13 +48,14 @@ class SimulatedUpdates:
     """Name of the budget -> instance number -> template name and images after the update."""
 
     def is_repeating(self, plan: Plan) -> bool:
-        """Returns True if the remaining updates only repeat those simulated so far.
+        """Returns True if the remaining updates would only repeat the updates that were simulated
+        so far.
 
         Also records the updates that `plan` begins. The result is True if three conditions hold.
         Under each budget that instances wait for, `SIMULATED_BUDGETS` times as many updates are
         complete as the budget allows at once. The waiting instances get only templates and images
-        that have already started in some instance, because others might fail. At least under one
-        budget, more instances wait than were simulated.
+        that have already started in some instance, because another image might fail. Under at least
+        one budget, more instances wait than have to be simulated.
         """
         for case in plan.notable:
             instance = case.instance

@@ -21,8 +21,8 @@ def may_be_same_user(client: int, server: int) -> bool:
     """Returns True if the socket of a client may belong to the user of the server, or to root.
 
     `client` and `server` are the ports of both ends, on 127.0.0.1. Only Linux has the table of
-    sockets, so the result is True on other systems. In WSL the result is also True if the socket is
-    not in the table, because the sockets of a Windows browser are not in it.
+    sockets, so the result is True on other systems. In WSL the table does not contain the sockets
+    of a Windows browser. So the result there is also True if the socket is not in the table.
     """
     if sys.platform != "linux":
         return True
