@@ -172,7 +172,8 @@ def behaviour(
     show.
 
     Args:
-        paces: the times and the content of each template, those of the spec before the edit first.
+        paces: the durations and the content of each template. The templates before the edit come
+            first.
         pods: the real pods.
         now: the time, in seconds since the epoch.
     """

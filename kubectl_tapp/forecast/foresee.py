@@ -56,7 +56,7 @@ def forecast(
     """Returns the forecast of an edit, from a simulation of the TApp after the edit.
 
     Args:
-        observed: the TApp before the edit, with its objects. Without a uid the TApp does not exist
+        observed: the TApp before the edit, with its objects. A TApp without a uid does not exist
             yet.
         edited: the TApp after the edit.
         registration: the CompositeController of the TApp, and the options of the service.
@@ -220,8 +220,9 @@ def _observed_times(observed: Observed, plan: Plan | None) -> Timing:
 
 
 def _paces(live: Document, edited: Document, times: Timing) -> list[tuple[Durations, Document]]:
-    """Returns the times and the content of each template, those of the spec before the edit
-    first.
+    """Returns the assumed durations and the content of each template.
+
+    The templates before the edit come first, and the templates after the edit follow.
     """
     return [
         (times.pace(name, body), body)

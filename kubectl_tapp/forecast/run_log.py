@@ -149,8 +149,8 @@ def due_writes(after: Plan) -> tuple[list[DecidedWrite], dict[int, Verdict]]:
     help.
 
     The first result has the writes to pods, claims and Services, also those of updates that only
-    wait for their budget. The second result maps the number of each instance that is not up to
-    date, and for which nothing will be written, to its verdict. The verdict has the reason.
+    wait for their budget. The second result has the other instances that are not up to date:
+    instance number -> the verdict, which says why the instance needs help.
     """
     acts, left = [], dict[int, Verdict]()
     for case in after.notable:

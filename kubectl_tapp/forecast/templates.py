@@ -45,8 +45,8 @@ def template_bodies(tapp: Document) -> dict[str, Document]:
 
 
 def templates_of(tapp: Document) -> Templates | None:
-    """Returns the templates of a TApp, which fill the placeholders for each instance; None if the
-    spec is invalid.
+    """Returns an object that fills the placeholders of the TApp's templates for each instance; None
+    if the spec is invalid.
     """
     spec, meta = read_spec(tapp), tapp["metadata"]
     return (
@@ -80,7 +80,7 @@ def template_changes(observed: Observed, edited: Document) -> tuple[TemplateChan
 def other_fields(before: Document, after: Document) -> tuple[tuple[str, Any, Any], ...]:
     """Returns the fields outside the templates that the edit changes: path, old and new value.
 
-    All fields count as new if `before` has no uid, because the TApp does not exist yet.
+    If `before` has no uid, the TApp does not exist yet, and all fields count as new.
     """
     exists = bool(before["metadata"].get("uid"))
     old, new = (_without_templates(tapp.get("spec")) for tapp in (before, after))

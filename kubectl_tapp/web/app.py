@@ -56,8 +56,6 @@ class AccessGuard:
     """Lets only the user's own browser use the page, by a cookie and a key.
 
     Cookie and key are new at each start of the server.
-
-    Both are new for each start of the server.
     """
 
     def __init__(self, port: int) -> None:
