@@ -88,9 +88,13 @@ class PromiseJudge:
     def _broken(self, promise: str, text: str) -> None:
         self.violations.append(f"{promise}: {text}")
 
-    # P2.
+    # P2: the budget, and leaving the Services.
 
     def _check_budget(self, id: int, plan: Plan) -> None:
+        """Reports a violation of P2 if an update of this instance exceeds the budget.
+
+        Instances that the sync could not know to be unavailable do not count.
+        """
         watch, least_ready = self.watch, plan.world.tapp.spec.min_ready_seconds
         if not watch.is_available(id, least_ready) or not self._seen_available(id, plan):
             return
@@ -117,6 +121,10 @@ class PromiseJudge:
             )
 
     def _allowed(self, id: int, plan: Plan) -> int | None:
+        """Returns how many instances the budget of this instance allows to be unavailable.
+
+        None if the budget sets no limit, or if the plan has no such instance.
+        """
         rolling = plan.world.tapp.spec.rolling_name
         for instance in plan.instances:
             if instance.id == id:
@@ -151,9 +159,14 @@ class PromiseJudge:
         if images_of(old) != images_of(new) and not asked:
             self._broken("P2", f"instance {id} restarts in place while it gets requests")
 
-    # P4.
+    # P4: hold and partition.
 
     def _check_hold(self, id: int, old: Document, plan: Plan) -> None:
+        """Reports a violation of P4 if a Ready pod is updated or deleted although it is on hold.
+
+        `old` is the pod before the write. Nothing is reported if the spec sets a time limit for
+        holds, or if the hold prevents only one kind of action.
+        """
         notes, spec = old["metadata"].get("annotations") or {}, plan.world.tapp.spec
         limits = (spec.update_strategy.hold_timeout_seconds, spec.deletion_hold_timeout_seconds)
         is_held = bool(notes.get(HOLD)) and not notes.get(HOLD_FOR) and limits == (None, None)
@@ -161,6 +174,11 @@ class PromiseJudge:
             self._broken("P4", f"instance {id} is on hold, and is updated all the same")
 
     def _check_partition(self, id: int, new: Document, plan: Plan) -> None:
+        """Reports a violation of P4 if more instances have the new revision than the partition
+        allows.
+
+        `new` is the pod of the instance after the write.
+        """
         if new["metadata"].get("deletionTimestamp"):
             return
         found, first, last = _hash_of(new), self._first_hash.get(id), self._hash.get(id)
@@ -181,9 +199,14 @@ class PromiseJudge:
                 f"{len(group)}",
             )
 
-    # P6.
+    # P6: claims.
 
     def _check_claim(self, event: Event, mine: bool, plan: Plan | None) -> None:
+        """Records the deletion of a claim, and reports a violation of P6 if the spec forbids it.
+
+        The spec permits it only with the retention policy Delete, for instances outside
+        spec.replicas. `mine` is True if Metacontroller deleted the claim.
+        """
         old, new = event.old, event.new
         if old is None or old["metadata"].get("deletionTimestamp"):
             return

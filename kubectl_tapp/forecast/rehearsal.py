@@ -30,7 +30,7 @@ _RUNS_OF_A_PROCESS = 25  # Number of runs for which another process is started
 class Settings:
     """The number of runs to simulate, and the faults in them."""
 
-    runs: int = 200
+    runs: int = 200  # number of runs with faults
     seed: int = 1  # the seed of the first run
     kinds: tuple[str, ...] = ()  # the kinds of faults to draw from; empty for all kinds
     faults: int = 1  # number of faults in each run
@@ -58,7 +58,7 @@ class Rehearsal:
     remarks: tuple[str, ...] = ()  # sentences about the edit
     # why the API server or the service refuses the edit; empty if it is accepted
     refused: tuple[str, ...] = ()
-    interrupted: bool = False
+    interrupted: bool = False  # True if the user ended the rehearsal with Ctrl-C
 
     @property
     def everything(self) -> tuple[Played, ...]:
@@ -148,6 +148,10 @@ def rehearse(
 
 
 def _results(start: Start, found: Rehearsal, seeds: range) -> Iterator[Played]:
+    """Yields the result of the run for each seed, in the order of the seeds.
+
+    With many seeds, several processes share the runs.
+    """
     processes = min(_processors(), len(seeds) // _RUNS_OF_A_PROCESS)
     if processes < 2 or "fork" not in get_all_start_methods():  # noqa: PLR2004 - one is this one
         yield from map(partial(_play, start, found), seeds)

@@ -43,11 +43,11 @@ class Played:
     # the first time at which the fewest instances served, and the instances that did not
     worst: Away
     by_update: int  # the largest number of instances that updates kept from serving at one time
-    should_run: int
+    should_run: int  # number of instances that should run at the end
     # seconds until each instance was as the spec asks and stayed so; None if that never happened
     duration: float | None
     stuck: tuple[str, ...]  # sentences about instances that never reach their goal
-    deleted_claims: tuple[str, ...]
+    deleted_claims: tuple[str, ...]  # names of the claims that were deleted
     violations: tuple[str, ...]  # a sentence about each violated safety property
     timeline: tuple[Moment, ...] = ()  # empty if the caller did not ask for a timeline
 
@@ -118,6 +118,11 @@ class RehearsedRun(Run):
         return self._result(seed, detailed=detailed)
 
     def _judge(self, writes: Sequence[Write]) -> None:
+        """Checks the changes of one step of the simulated clock, and adds violations of safety
+        properties and outages to the timeline.
+
+        `writes` are the writes of Metacontroller in this step.
+        """
         events = self.watch.news(writes)
         if not events and not writes:
             return
@@ -134,6 +139,10 @@ class RehearsedRun(Run):
         self._note_serving(before)
 
     def _note_serving(self, before: Mapping[int, Outage]) -> None:
+        """Adds a line to the timeline for instances that have begun or stopped to serve.
+
+        `before` are the outages before this step of the clock, by instance number.
+        """
         after = self.watch.outages
         for cause, words in _BY.items():
             ids = [x for x in sorted(after.keys() - before.keys()) if after[x].cause == cause]
@@ -189,6 +198,7 @@ class RehearsedRun(Run):
         )
 
     def _timeline(self) -> tuple[Moment, ...]:
+        """Returns faults, writes, violations and outages of the run as lines, sorted by time."""
         start, found = self._start.now, list(self._moments)
         for act in self.log.acts:
             if act.kind in _LEFT_OUT:

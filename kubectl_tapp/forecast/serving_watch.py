@@ -42,9 +42,9 @@ class Away:
     """The instances that should run and do not serve at one time, grouped by cause."""
 
     at: float  # seconds since the epoch
-    by_update: tuple[int, ...] = ()
-    by_fault: tuple[int, ...] = ()
-    new: tuple[int, ...] = ()
+    by_update: tuple[int, ...] = ()  # numbers of the instances that an update stopped
+    by_fault: tuple[int, ...] = ()  # numbers of the instances that a fault stopped
+    new: tuple[int, ...] = ()  # numbers of the instances that have never served
 
     @property
     def count(self) -> int:
@@ -69,12 +69,13 @@ class ServingWatch:
     namespace: str
     should_run: set[int] = field(default_factory=set)
     generation: int = 0
-    pods: dict[int, Document] = field(default_factory=dict)
+    pods: dict[int, Document] = field(default_factory=dict)  # instance number -> its pod
     serving: dict[int, float] = field(default_factory=dict)
     """For each serving instance: its number -> when it began to serve, in seconds since the epoch.
 
     The time is minus infinity if the instance served when the watch began.
     """
+    # number of each instance that does not serve -> its outage
     outages: dict[int, Outage] = field(default_factory=dict)
     history: list[Away] = field(default_factory=list)
     """The instances that did not serve, recorded whenever they changed, in order of time."""
@@ -171,6 +172,11 @@ class ServingWatch:
             self.history.append(away)
 
     def _look(self, id: int) -> None:
+        """Updates the records if an instance has begun or stopped to serve.
+
+        An update has been recorded before by `take`, so an instance that stops now has the cause
+        `FAULT`.
+        """
         pod = self.pods.get(id)
         if pod is not None and self._serves(pod):
             if id not in self.serving:
@@ -181,6 +187,9 @@ class ServingWatch:
             self.outages[id] = Outage(FAULT)
 
     def _serves(self, pod: Document) -> bool:
+        """Returns True if a pod serves, according to its object and the state of its simulated
+        containers.
+        """
         status = pod.get("status") or {}
         if pod["metadata"].get("deletionTimestamp") or status.get("phase") in COMPLETED:
             return False
