@@ -195,6 +195,11 @@ class Schedule:
         self._moment(f"the kubelet of {node or 'no node'} restarts")
 
     def _evict(self, fault: Fault, name: str, left: float) -> None:
+        """Tries to evict a pod, again and again if a budget refuses the eviction.
+
+        `name` is the name of the pod, "" if no pod runs. `left` is the number of seconds in which
+        further attempts may be made.
+        """
         refused = self.faults.evict(name) if name else "no pod runs"
         if not refused:
             self._moment(f"pod {name} is evicted through the API")
@@ -255,6 +260,7 @@ class Schedule:
         self._moment(f"the API server refuses the next {what} with code {code}, {again}")
 
     def _stall(self, fault: Fault) -> None:
+        """Delays or stops the watch of one kind of objects, for the time of the fault."""
         kinds = (self.parent, "Pod", *WATCHED)
         kind = kinds[int(fault.target * len(kinds))]
         end = partial(self.faults.resume_watches, (kind,))
@@ -275,6 +281,7 @@ class Schedule:
         self._lasts(fault, "the service is away", end, "the service answers again")
 
     def _take_back(self, fault: Fault) -> None:
+        """Takes the edit of the parent back, and makes the edit again at the end of the fault."""
         edit = self.edit
         if edit is None:
             self._moment("nobody edits again")
@@ -285,4 +292,5 @@ class Schedule:
 
 
 def _chosen(items: Sequence[str], share: float) -> str:
+    """Returns the element at a share between 0 and 1 of a list; "" if the list is empty."""
     return items[int(share * len(items))] if items else ""

@@ -115,14 +115,26 @@ def summary(found: Rehearsal) -> list[tuple[str, ...]]:
 
 
 def _serving(run: Played | None) -> str:
+    """Returns the least number of serving instances in a run, such as `2 of 3`.
+
+    Returns "" without a run.
+    """
     return "" if run is None else f"{run.should_run - run.worst.count} of {run.should_run}"
 
 
 def _count(run: Played | None, part: str) -> str:
+    """Returns how many instances did not serve for one cause at the worst time of a run.
+
+    `part` is `by_update`, `by_fault` or `new`. Returns "" without a run.
+    """
     return "" if run is None else str(len(getattr(run.worst, part)))
 
 
 def _lasted(run: Played | None) -> str:
+    """Returns the duration of a run, or `never` if the run did not complete the edit.
+
+    Returns "" without a run.
+    """
     if run is None:
         return ""
     return "never" if run.duration is None else rounded_duration(run.duration)
@@ -175,11 +187,13 @@ def sections(found: Rehearsal) -> list[tuple[str, list[str], str]]:
 
 
 def _replay_of(found: Rehearsal) -> str:
+    """Returns the option that repeats the first run with a broken promise; "" if there is none."""
     seeds = [run.seed for run in found.played if run.violations]
     return f"--replay {seeds[0]}" if seeds else ""
 
 
 def _with_seeds(found: Iterable[tuple[str, Played]]) -> list[str]:
+    """Returns each different sentence once, followed by the seeds of its runs."""
     lines = []
     for text, runs in grouped(found).items():
         seeds = sorted({run.seed for run in runs})
@@ -235,6 +249,11 @@ def faults_line(found: Rehearsal) -> str:
 
 
 def _print_timeline(console: Console, found: Rehearsal) -> None:
+    """Prints the timeline of the worst run.
+
+    Only with `--replay` all lines are printed. Otherwise accepted writes are left out, and the
+    middle of a long timeline.
+    """
     run = found.worst
     if run is None:
         return
