@@ -13,7 +13,7 @@ from kubectl_tapp.base.global_options import GivenOptions, kubectl_arguments
 _LEFT_OUT = ("namespace", "request_timeout", "token", "password", "username")
 """Global options of kubectl that a suggested command does not repeat.
 
-Credentials would be shown on the screen, and the time limit is a matter of one command. The
+Credentials must not appear in messages, and the time limit concerns only the present command. The
 namespace is left out because `shell_command` adds it itself.
 """
 

@@ -1,7 +1,7 @@
 """Reads the user's preferences for kubectl (kuberc), which change the defaults of its options.
 
 The plugin's own calls of kubectl ignore the preferences (`without_preferences`), because a
-preferred option such as `--show-labels` for `get` would change the output. Only the policy for
+preferred option such as `--show-labels` for `get` would break each call. Only the policy for
 credential plugins stays in force, because it says which programs kubectl may run.
 `preferred_options` returns how the preferences change the user's own `kubectl apply`.
 

@@ -167,7 +167,7 @@ def _play(start: Start, found: Rehearsal, seed: int) -> Played:
 
 _inherited: list[tuple[Start, Rehearsal]] = []
 """The arguments of `_play` for the processes of the pool. The main process sets them before it
-forks, because pickling them for each run would be slow.
+forks, so that each process inherits them and gets only a seed for each run.
 """
 
 
