@@ -58,8 +58,9 @@ def of_instance(view: Inspection, id: int) -> list[Document]:
 def _is_about_current_problem(event: Document, pod: Document) -> bool:
     """Returns True if an Event is about this pod, and no later success has made the Event obsolete.
 
-    Successes are: the scheduler has given the pod a node, the container of the Event has started,
-    or the pod has become Ready.
+    Successes are: the pod has become Ready, or the container of the Event has started (any
+    container if the Event names none). After a FailedScheduling, a node for the pod is a success,
+    too.
     """
     about = _involved_object(event)
     if about.get("uid") != pod["metadata"]["uid"]:
@@ -84,9 +85,7 @@ def _true_since(pod: Document, type_: str) -> float:
 
 
 def _has_requested_volume(claims: Iterable[Document], name: str) -> bool:
-    """Returns True if the claim with this name is bound to a volume of at least the
-    requested size.
-    """
+    """Returns True if the claim with this name is bound, and its volume has the requested size."""
     for claim in claims:
         if claim["metadata"]["name"] == name:
             spec, status = claim.get("spec") or {}, claim.get("status") or {}
