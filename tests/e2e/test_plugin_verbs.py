@@ -100,7 +100,7 @@ def everyday() -> list[tuple[str, str]]:
     return [(row[0][0], "".join(row[1])) for row in found if row and row[0]]
 
 
-READING = ("status", "why", "plan", "history", "wait", "list")
+READING = ("status", "why", "plan", "rehearse", "history", "wait", "list")
 
 
 def test_everyday_commands_work_as_documented(app: App, plugin: Plugin) -> None:

@@ -118,11 +118,12 @@ class Provisioner:
                 "hostPath": {"path": f"/nonexistent/{meta['uid']}"},
             },
         }
-        if spec["storageClassName"] == CSI_CLASS["metadata"]["name"]:
+        attributes = spec.get("volumeAttributesClassName")
+        if attributes or spec["storageClassName"] == CSI_CLASS["metadata"]["name"]:
             del volume["spec"]["hostPath"]
             volume["spec"]["csi"] = {"driver": _DRIVER, "volumeHandle": meta["uid"]}
-            if spec.get("volumeAttributesClassName"):
-                volume["spec"]["volumeAttributesClassName"] = spec["volumeAttributesClassName"]
+        if attributes:
+            volume["spec"]["volumeAttributesClassName"] = attributes
         # The volume may exist already. If the API server is down, the next list contains the claim
         # again.
         with contextlib.suppress(KubeError, OSError, HTTPError):
