@@ -65,7 +65,7 @@ def write_each(  # noqa: PLR0913 - all of them describe one write to several obj
             count += 1
     except (KeyboardInterrupt, CommandError):
         written, left = list(items[:count]), list(items[count:])
-        session.note(f"{done}: {named(written) or 'none'}; not {done}: {named(left)}")
+        session.note(f"{done}: {named(written) if written else 'none'}; not {done}: {named(left)}")
         raise
     session.say(f"{verb.name}: {named(list(items))} {done}")
     return True

@@ -115,8 +115,7 @@ def test_wait_says_that_no_controller_has_acted(web: StandIn) -> None:
         web.world.run = kept  # type: ignore[method-assign]
     assert said.code == 4
     assert (
-        "no controller has acted on its generation 2: are Metacontroller and the service"
-        in said.err
+        "no controller has acted on its generation 2. Check that Metacontroller and the" in said.err
     )
 
 
