@@ -290,7 +290,7 @@ def test_dry_run_after_the_move_does_not_warn_of_the_composite_controller() -> N
 
 
 def test_move_of_one_namespace_warns_that_all_tapps_are_taken_over() -> None:
-    sentence = "the CompositeController takes over every TApp of the cluster"
+    sentence = "The CompositeController takes over every TApp of the cluster"
     assert sentence in play(old_app())[1]
     lines: list[str] = []
     assert main(["-A"], old_app(), lines.append) == 0

@@ -41,8 +41,8 @@ def test_watch_prints_changes_until_ctrl_c(capsys: pytest.CaptureFixture[str]) -
     assert said.err == ""
     changes = [line for line in said.out.splitlines() if line.startswith("2026-")]
     assert changes[0].endswith(
-        "instance 2: Delete, Killed: spec.statuses sets it to Killed, so it has no pod; its pod is "
-        "deleted"
+        "instance 2: Delete, Killed: spec.statuses sets it to Killed, so the TApp service deletes "
+        "its pod"
     )
     assert any("instance 2: Running, 1/1 ready, nginx:1.28 -> " in line for line in changes)
     updating = "instance 0: Running, 1/1 ready, nginx:1.28 -> Updating, 1/1 ready, nginx:1.29"
