@@ -27,6 +27,7 @@ BY_STATE = {
     "broken": "`Stalled` is True",
     "repairing": "`Reconciling` is True",
     "stalled": "`Stalled` is True",
+    "rolled-back": "`Stalled` is True",
     "refused": "`Stalled` is True",
     "deleting": "it is being deleted",
 }

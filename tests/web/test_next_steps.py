@@ -219,6 +219,7 @@ def test_read_only_page_has_advice_without_buttons(page: "Page") -> None:
 
 REASONS = {
     "Rollback": "there is no earlier revision", "Resume": "updates are not paused",
+    "Retry": "no revision was rolled back at its deadline",
     "Advance": "no partition keeps instances back", "Promote": "there is no canary",
     "Abort": "there is no canary", "Start": "no instance is stopped",
     "Template": "the only template is default", "Release": "no pod is on hold",

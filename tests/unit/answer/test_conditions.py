@@ -87,6 +87,7 @@ def test_table_has_the_conditions_and_reasons_of_the_service() -> None:
         Reason.COMPLETE,
         Reason.PAUSED,
         Reason.PROGRESS_DEADLINE_EXCEEDED,
+        Reason.ROLLED_BACK,
         Reason.STUCK,
     }
 
