@@ -18,6 +18,7 @@ import statistics
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import orjson
@@ -38,7 +39,9 @@ def worker(served: dict[str, Any]) -> WsgiHook:
     for handler in LOGGER.handlers:
         if isinstance(handler, logging.StreamHandler):
             handler.setStream(Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 - to the end
-    served["post_worker_init"](None)
+    # gunicorn's worker, as far as the hook uses it.
+    log = SimpleNamespace(error_log=logging.getLogger("gunicorn.error"))
+    served["post_worker_init"](SimpleNamespace(log=log))
     return WsgiHook(app)
 
 
