@@ -119,16 +119,21 @@ def _show_next(verb: Verb, taken: list[Stray]) -> None:
         for each in taken
         if each.resource == CLAIMS and lacks_namespace_owner(each.item, seen.namespace)
     ]
-    growing = plan.findings.storage.growth.to
-    if means or growing or unowned:
+    storage = plan.findings.storage
+    grown = sorted(names & storage.growth.to.keys())
+    modified = sorted(names & storage.modification.to.keys())
+    if means or grown or modified or unowned:
         session.say("Then")
     for text, ids in means.items():
         session.say(f"  pod {verb.name}-N (N: {id_list(ids)}) {text}")
-    grown = sorted(names & growing.keys())
     if unowned:
         session.say(f"  claims get their Namespace as a second owner: {', '.join(unowned)}")
     if grown:
         session.say(f"  claims grow to their template's size: {', '.join(grown)}")
+    if modified:
+        session.say(
+            f"  claims get the VolumeAttributesClass of their template: {', '.join(modified)}"
+        )
     try:
         services = session.cluster.list(SERVICES)
     except CommandError:  # The names of Services only make the sentence more precise

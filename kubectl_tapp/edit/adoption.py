@@ -131,7 +131,7 @@ def _existing_owners(item: Document, tapp: Document) -> list[dict[str, Any]]:
 
 
 def lacks_namespace_owner(claim: Document, namespace: Document | None) -> bool:
-    """Returns True if the Namespace of a claim is none of its owners, so that the claim would be
+    """Returns True if the Namespace of a claim is not among its owners, so that the claim would be
     deleted with its TApp.
 
     If `namespace` is None, because the user may not read the Namespace, any Namespace among the

@@ -66,7 +66,7 @@ class Changes:
     """Plans the changes that a user asks for on the page, and carries out each plan once."""
 
     def __init__(self, session: Session, tell: Callable[[str, str, str], None]) -> None:
-        """Creates an object without any plans.
+        """Stores the session; no change has been planned yet.
 
         `tell` adds a line to the timeline of a TApp; its arguments are namespace, name and text.
         """

@@ -3,17 +3,39 @@
 `refusals.py` calls the functions in `CHECKS`. Each of them returns one condition, or None.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from itertools import chain
 
-from tapp.answer.mistakes import refused
+from tapp.answer.mistakes import place, refused
+from tapp.decide.missing import overdue, since_text, unseen_claims
 from tapp.plan import Plan
 from tapp.storage.attributes import Progress, Unfinished
+from tapp.storage.claims import Claims
 from tapp.storage.growth import Obstacle
 from tapp.words.conditions import Finding, Type
 from tapp.words.quoted import quoted
-from tapp.words.ranges import SHOWN, id_list
+from tapp.words.ranges import SHOWN, id_list, name_list
 from tapp.words.reasons import Reason
+
+
+def _claims_not_owned(plan: Plan) -> Finding | None:
+    """Returns the condition about claims that pods use and that the TApp does not own, or None."""
+    found = overdue(plan.findings.missing.claims, plan.now)
+    if not found:
+        return None
+    ids, own = {id for ids in found.values() for id in ids}, Claims(plan.world)
+    names = [
+        name
+        for item in plan.instances
+        if item.id in ids
+        for name in unseen_claims(plan.world, own, item)
+    ]
+    message = (
+        f"{since_text(found)}: the pods use claims that do not belong to this TApp, so the claims "
+        f"are neither expanded nor deleted with it: {name_list(names)}. "
+        f"`kubectl tapp adopt {place(plan)}` adopts the claims that have no owner"
+    )
+    return refused(Type.CLAIMS_NOT_OWNED, Reason.NOT_OWNED, message)
 
 
 def _claims_not_grown(plan: Plan) -> Finding | None:
@@ -34,11 +56,9 @@ def _claims_not_grown(plan: Plan) -> Finding | None:
     parts = [
         f"{_claims(f'{found.template}-{app}', obstacles[found])} {found.has} instead of "
         f"{found.wanted}, which the claim template requests: {found.why}{hint(found)}"
-        for found in shown[:SHOWN]
+        for found in shown
     ]
-    if len(shown) > SHOWN:
-        parts.append(f"and {sum(len(obstacles[found]) for found in shown[SHOWN:])} more claims")
-    message = "; ".join(parts)
+    message = _joined(parts, [(found, obstacles[found]) for found in shown])
     if any(found.reason is Reason.NOT_EXPANDABLE for found in shown):
         return refused(Type.CLAIMS_NOT_GROWN, Reason.NOT_EXPANDABLE, message)
     return refused(Type.CLAIMS_NOT_GROWN, Reason.INFEASIBLE, message)
@@ -122,12 +142,17 @@ def _attributes(plan: Plan, change: Unfinished, ids: Collection[int]) -> str:
     return f"{claims} VolumeAttributesClass {quoted(change.wanted)}"
 
 
-def _joined(parts: list[str], found: list[tuple[Unfinished, list[int]]]) -> str:
-    """Returns the first sentences of a list, and the number of claims that the others are about."""
+def _joined(parts: list[str], found: Sequence[tuple[object, list[int]]]) -> str:
+    """Returns the first sentences of a list, and the number of claims that the others are about.
+
+    Args:
+        parts: the sentences.
+        found: for each sentence its subject, and the instances whose claims it is about.
+    """
     rest = [*chain.from_iterable(ids for _, ids in found[SHOWN:])]
     return "; ".join(parts[:SHOWN] + ([f"and {len(rest)} more claims"] if rest else []))
 
 
 CHECKS: tuple[Callable[[Plan], Finding | None], ...] = (
-    _claims_not_grown, _claims_not_modified, _claims_being_modified,
+    _claims_not_owned, _claims_not_grown, _claims_not_modified, _claims_being_modified,
 )  # fmt: skip

@@ -48,8 +48,8 @@ def stalled(plan: Plan) -> str:
         text = _rolled_back(plan, rollback.active)
         if rollout.exceeded:
             text += (
-                f". The return {since}: {waits_of(plan)}. The service changes the direction only "
-                "once, so a person has to repair these instances"
+                f". The return {since}: {waits_of(plan)}. The TApp service does not roll back "
+                "twice, so a person has to repair these instances"
             )
         return text
     if not rollout.exceeded:

@@ -24,6 +24,14 @@ def refused(type: Type, reason: Reason, message: str) -> Finding | None:
     return Finding(type, "True", reason, message) if message else None
 
 
+def place(plan: Plan) -> str:
+    """Returns the text `NAME -n NAMESPACE` with which a kubectl command in a message names the
+    TApp.
+    """
+    metadata = plan.world.tapp.metadata
+    return f"{metadata.name} -n {metadata.namespace}"
+
+
 def _unknown_instances(plan: Plan) -> Finding | None:
     """Returns the condition about keys in the spec that are not instance numbers, or None.
 

@@ -9,13 +9,12 @@ from collections.abc import Callable
 
 from tapp.answer import claim_refusals, mistakes
 from tapp.answer.kstatus import stalled
-from tapp.answer.mistakes import refused
-from tapp.decide.missing import Since, overdue, unseen_claims
+from tapp.answer.mistakes import place, refused
+from tapp.decide.missing import overdue, since_text
 from tapp.decide.overdue import Overdue, claims_sentence, pods_sentence, services_sentence
 from tapp.decide.partition import UNKNOWN, revision_phrase
 from tapp.declared.metadata import authors_metadata, edits
 from tapp.plan import Plan
-from tapp.storage.claims import Claims
 from tapp.words.conditions import Finding, Type
 from tapp.words.digits import is_whole
 from tapp.words.kinds import DISRUPTION_BUDGET, SERVICE
@@ -37,12 +36,12 @@ def _pods_not_created(plan: Plan) -> Finding | None:
 
     Returns None if there are no such pods.
     """
-    since = _since(overdue(plan.findings.missing.pods, plan.now))
+    since = since_text(overdue(plan.findings.missing.pods, plan.now))
     message = since and (
         f"pods that the TApp service has requested do not exist: {since}. If the API server "
-        f"refuses them, `kubectl describe tapp {_place(plan)}` shows its error in the Events. "
+        f"refuses them, `kubectl describe tapp {place(plan)}` shows its error in the Events. "
         "Otherwise pods of these names exist and do not belong to this TApp: "
-        f"`kubectl tapp adopt {_place(plan)}` adopts those without an owner"
+        f"`kubectl tapp adopt {place(plan)}` adopts those without an owner"
     )
     return refused(Type.PODS_NOT_CREATED, Reason.MISSING, message)
 
@@ -63,42 +62,6 @@ def not_deleted(overdue: Overdue, namespace: str) -> list[Finding]:
         refused(Type.SERVICES_NOT_DELETED, Reason.OVERDUE, services),
     )
     return [finding for finding in found if finding is not None]
-
-
-def _claims_not_owned(plan: Plan) -> Finding | None:
-    """Returns the condition about claims that pods use and that the TApp does not own, or None."""
-    found = overdue(plan.findings.missing.claims, plan.now)
-    if not found:
-        return None
-    ids, own = {id for ids in found.values() for id in ids}, Claims(plan.world)
-    names = [
-        name
-        for item in plan.instances
-        if item.id in ids
-        for name in unseen_claims(plan.world, own, item)
-    ]
-    message = (
-        f"{_since(found)}: the pods use claims that do not belong to this TApp, so the claims are "
-        f"neither expanded nor deleted with it: {name_list(names)}. "
-        f"`kubectl tapp adopt {_place(plan)}` adopts the claims that have no owner"
-    )
-    return refused(Type.CLAIMS_NOT_OWNED, Reason.NOT_OWNED, message)
-
-
-def _place(plan: Plan) -> str:
-    """Returns the text `NAME -n NAMESPACE` with which a kubectl command in a message names the
-    TApp.
-    """
-    metadata = plan.world.tapp.metadata
-    return f"{metadata.name} -n {metadata.namespace}"
-
-
-def _since(found: Since) -> str:
-    """Returns a text such as `instances 0-3 since 2026-01-01T00:00:00Z`.
-
-    `found` maps each time to the instances that have lacked an object since then.
-    """
-    return "; ".join(f"{instance_list(ids)} since {since}" for since, ids in found.items())
 
 
 def _images_edited(plan: Plan) -> Finding | None:
@@ -273,8 +236,8 @@ def _services_not_created(plan: Plan) -> Finding | None:
     if absent:
         parts.append(
             "Services that the TApp service has requested do not exist or differ: "
-            f"{_since(absent)}. `kubectl describe tapp {_place(plan)}` shows the error of the API "
-            "server in the Events; a Service that exists already does not belong to this TApp"
+            f"{since_text(absent)}. `kubectl describe tapp {place(plan)}` shows the error of the "
+            "API server in the Events; a Service that exists already does not belong to this TApp"
         )
         # No request says which version the API server has, so an early warning might be wrong.
         if is_whole(plan.world.tapp.metadata.name[:1]):
@@ -316,7 +279,7 @@ def _disruption_budget_not_applied(plan: Plan) -> Finding | None:
         message = (
             f"the PodDisruptionBudget {quoted(name)} has been requested since {since} and does not "
             "exist, so spec.disruptionBudget limits no evictions. `kubectl describe tapp "
-            f"{_place(plan)}` shows the error of the API server in the Events; a "
+            f"{place(plan)}` shows the error of the API server in the Events; a "
             "PodDisruptionBudget of this name that exists already does not belong to this TApp"
         )
     return refused(Type.DISRUPTION_BUDGET_NOT_APPLIED, Reason.NO_DISRUPTION_BUDGET, message)
@@ -463,7 +426,7 @@ def _stalled(plan: Plan) -> Finding | None:
 
 _CHECKS: tuple[Callable[[Plan], Finding | None], ...] = (
     _pods_not_created, _template_not_found, _invalid_budget, _revisions_not_found,
-    _creation_blocked, _duplicate_merge_keys, _claims_not_owned, *claim_refusals.CHECKS,
+    _creation_blocked, _duplicate_merge_keys, *claim_refusals.CHECKS,
     _services_not_created, _disruption_budget_not_applied, _images_edited, _metadata_edited,
     _unreadable_pods, _foreign_pods,
     _images_not_pulled, _pullers_not_run, _pods_not_resized, _unknown_containers,

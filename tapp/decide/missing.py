@@ -14,6 +14,7 @@ from tapp.pod.trouble import TROUBLE_AFTER
 from tapp.storage.claims import Claims
 from tapp.words.groups import grouped
 from tapp.words.notes import decode_since
+from tapp.words.ranges import instance_list
 from tapp.words.times import seconds, written
 from tapp.world import World
 
@@ -101,3 +102,11 @@ def without_claim(world: World, instances: Iterable[Instance]) -> list[int]:
         if item.wanted and item.pod is not None and item.pod.spec.claims
         if unseen_claims(world, own, item)
     ]
+
+
+def since_text(found: Since) -> str:
+    """Returns a text such as `instances 0-3 since 2026-01-01T00:00:00Z`.
+
+    `found` maps each time to the instances that have lacked an object since then.
+    """
+    return "; ".join(f"{instance_list(ids)} since {since}" for since, ids in found.items())

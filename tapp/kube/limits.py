@@ -212,6 +212,7 @@ _DOWNWARD = {"defaultMode": _MODE, "items": [_READ_BY_FILE]}
 _PROJECTED = ("clusterTrustBundle", "configMap", "downwardAPI", "secret", "serviceAccountToken")
 _CLAIM_SPEC = {
     "storageClassName": rule.SUBDOMAIN,
+    "volumeAttributesClassName": rule.SUBDOMAIN,
     "accessModes": [one_of("ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod")],
     "volumeMode": one_of("Block", "Filesystem"),
     "resources": {"requests": {"storage": rule.not_negative}},

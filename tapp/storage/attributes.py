@@ -11,9 +11,9 @@ the volume is in use, such as its throughput. No pod restarts for another class:
     otherwise                                       request `wanted`
 
 For a kept instance, the claim template of its own revision counts, because the class belongs to
-that revision. The API server accepts another class only for a Bound claim, and it removes a class
-only while `status.currentVolumeAttributesClassName` is not set (Kubernetes v1.37.2,
-pkg/apis/core/validation/validation.go, ValidatePersistentVolumeClaimUpdate).
+that revision. The API server removes a class only while `status.currentVolumeAttributesClassName`
+is not set (Kubernetes v1.37.2, pkg/apis/core/validation/validation.go,
+ValidatePersistentVolumeClaimUpdate).
 """
 
 from collections.abc import Sequence
@@ -24,15 +24,10 @@ from enum import Enum
 import msgspec
 
 from tapp.declared.placeholders import UnfilledError
-from tapp.kube import objects
-from tapp.kube.objects import ClaimSpec, ClaimStatus
 from tapp.kube.parts import map_in
 from tapp.storage.claims import Claims
-from tapp.storage.existing_claims import ExistingClaim
+from tapp.storage.existing_claims import ExistingClaim, changeable
 from tapp.world import World
-
-# Errors of decoding JSON that somebody else has written.
-_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 class Progress(Enum):
@@ -78,12 +73,11 @@ def modify(world: World, claims: Sequence[ExistingClaim]) -> Modification:
     if not claims or not world.declared.growing_claims:
         return NO_MODIFICATION
     own, result = Claims(world), Modification()
-    classes: dict[tuple[str, int, int], str | None] = {}
+    classes: dict[tuple[str, int], str | None] = {}
     for existing in claims:
-        name, record = existing.claim.metadata.name, existing.recorded
-        # Without placeholders the class is the same for all instances of one revision.
-        differs = own.differ or record is not None
-        key = existing.template, id(record), existing.instance if differs else -1
+        # Without placeholders the class is the same for all instances of the current spec.
+        differs = own.differ or existing.recorded is not None
+        key = existing.template, existing.instance if differs else -1
         if key not in classes:
             classes[key] = _wanted(own, existing)
         wanted = classes[key]
@@ -93,7 +87,7 @@ def modify(world: World, claims: Sequence[ExistingClaim]) -> Modification:
         if isinstance(found, Unfinished):
             result.unfinished.setdefault(found, []).append(existing.instance)
         elif found is not None:
-            result.to[name] = found or None
+            result.to[existing.claim.metadata.name] = found or None
     return result
 
 
@@ -125,16 +119,11 @@ def _judged(world: World, existing: ExistingClaim, wanted: str) -> str | Unfinis
     # Most claims have no class, and then there is nothing to decode.
     if not wanted and b"volumeAttributesClassName" not in bytes(claim.spec):
         return None
-    if claim.metadata.deletion_timestamp is not None:
+    found = changeable(claim)
+    if found is None:
         return None
-    try:
-        spec = objects.decode_claim_spec(claim.spec) or ClaimSpec()
-        status = objects.decode_claim_status(claim.status) or ClaimStatus()
-    except _UNREADABLE:
-        return None
+    spec, status = found
     has, current = spec.volume_attributes_class_name or "", status.current_volume_attributes_class
-    if status.phase != "Bound":
-        return None
     if not wanted:
         # A class that somebody else has set stays: Metacontroller did not write it.
         kept = msgspec.json.decode(world.unchanged_claims[claim.metadata.name])

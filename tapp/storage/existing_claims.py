@@ -1,17 +1,23 @@
 """The existing claims that belong to claim templates and to instances of a TApp.
 
-Entry point: `existing_claims`. `growth.py` and `attributes.py` compare these claims with their
-claim templates.
+Entry points: `existing_claims` and `changeable`. `growth.py` and `attributes.py` compare these
+claims with their claim templates.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from tapp.declared.claims_and_service import claim_templates
 from tapp.declared.lookup import Templates
-from tapp.kube.objects import ClaimObject
+from tapp.kube import objects
+from tapp.kube.objects import ClaimObject, ClaimSpec, ClaimStatus
 from tapp.storage.claims import instance_number
 from tapp.world import World
+
+# Errors of decoding JSON that somebody else has written.
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 class ExistingClaim(NamedTuple):
@@ -50,3 +56,20 @@ def existing_claims(
         if number is not None and number < spec.replicas:
             found.append(ExistingClaim(claim, template, number, recorded.get(number)))
     return found
+
+
+def changeable(claim: ClaimObject) -> tuple[ClaimSpec, ClaimStatus] | None:
+    """Returns the spec and the status of a claim whose size and class may change now.
+
+    The API server accepts such a change only for a Bound claim (Kubernetes v1.37.2,
+    pkg/apis/core/validation/validation.go, ValidatePersistentVolumeClaimUpdate). Returns None if
+    the claim is not Bound, is being deleted or cannot be read.
+    """
+    if claim.metadata.deletion_timestamp is not None:
+        return None
+    try:
+        spec = objects.decode_claim_spec(claim.spec) or ClaimSpec()
+        status = objects.decode_claim_status(claim.status) or ClaimStatus()
+    except UNREADABLE:
+        return None
+    return (spec, status) if status.phase == "Bound" else None

@@ -23,19 +23,15 @@ import msgspec
 
 from tapp.declared.lookup import Templates
 from tapp.declared.placeholders import UnfilledError
-from tapp.kube import objects
 from tapp.kube.canonical import nano, quantity
 from tapp.kube.objects import ClaimObject, ClaimResources, ClaimSpec, ClaimStatus, Storage
 from tapp.kube.parts import map_in, map_of
 from tapp.storage.claims import Claims
-from tapp.storage.existing_claims import ExistingClaim
+from tapp.storage.existing_claims import UNREADABLE, ExistingClaim, changeable
 from tapp.words.quoted import quoted
 from tapp.words.reasons import Reason
 from tapp.words.vocabulary import STORAGE_CLASS
 from tapp.world import World
-
-# Errors of decoding JSON that somebody else has written.
-UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 @dataclass(frozen=True)
@@ -136,18 +132,14 @@ def _judged(
         wanted: the storage that the claim template requests.
         classes: StorageClass -> True if its claims may grow; None if the request has none.
     """
-    if claim.metadata.deletion_timestamp is not None:
+    found = changeable(claim)
+    if found is None:
         return None
-    try:
-        spec = objects.decode_claim_spec(claim.spec) or ClaimSpec()
-        status = objects.decode_claim_status(claim.status) or ClaimStatus()
-    except UNREADABLE:
-        return None
+    spec, status = found
     resources = spec.resources or ClaimResources()
     text, limit = _written(resources.requests), _written(resources.limits)
     has, most, to = nano(text), nano(limit), nano(wanted)
-    # The API server accepts another size only for a Bound claim.
-    if has is None or to is None or status.phase != "Bound":
+    if has is None or to is None:
         return None
     if has >= to:
         # The claim already requests this size, but the volume may not have it: the driver tries on.

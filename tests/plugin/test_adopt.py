@@ -229,6 +229,16 @@ def test_plan_says_what_the_service_will_do_with_adopted_objects() -> None:
     assert any("(TemplateChanged" in line or "(WaitingForBudget" in line for line in said.lines)
 
 
+def test_adopt_says_which_claims_get_another_class() -> None:
+    (claim,) = WEB["spec"]["volumeClaimTemplates"]
+    gold = {**claim, "spec": {**claim["spec"], "volumeAttributesClassName": "gold"}}
+    standin = again("Orphan", {**WEB, "spec": {**WEB["spec"], "volumeClaimTemplates": [gold]}})
+    said = kubectl_tapp(standin, "adopt", "web", "--dry-run=client")
+    told = "  claims get the VolumeAttributesClass of their template: "
+    (line,) = [line for line in said.lines if line.startswith(told)]
+    assert line.removeprefix(told).split(", ") == CLAIMS
+
+
 def test_pod_that_changes_during_the_adoption_is_read_again(orphans: StandIn) -> None:
     def write() -> None:
         notes = {"metadata": {"annotations": {"seen": "now"}}}

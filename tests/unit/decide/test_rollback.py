@@ -1,4 +1,4 @@
-"""Tests `updateStrategy.onDeadline: Rollback`: what is rolled back, when, and what follows."""
+"""Tests `updateStrategy.onDeadline: Rollback`: its conditions, its time and its end."""
 
 from copy import deepcopy
 from typing import Any

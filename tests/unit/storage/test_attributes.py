@@ -276,3 +276,19 @@ def test_unreadable_status_of_a_claim_changes_nothing() -> None:
     world.claims["data-web-0"]["status"]["modifyVolumeStatus"] = "broken"
     world.sync()
     assert classes(world) == ["silver"]
+
+
+def test_new_claim_with_an_invalid_class_name_is_not_requested() -> None:
+    """Scales up with a class name that the API server would refuse: CreationBlocked says so."""
+    world = with_class(tapp_of_class("silver", 1), "Gold!").change(replicas=2)
+    found = message(world, "CreationBlocked")
+    assert "claim template 'data'" in found
+    assert "volumeAttributesClassName" in found
+    assert "data-web-1" not in world.claims
+
+
+def test_new_claim_may_have_an_empty_class_name() -> None:
+    world = tapp_of_class("", 1)
+    assert classes(world) == [""]
+    world.sync()
+    assert world.writes == []
