@@ -82,10 +82,11 @@ def test_page_says_how_to_adopt_pods_of_a_statefulset(page: "Page") -> None:
     pods, and the button that adopts them afterwards.
     """
     standin = again("Orphan")
-    owner = {
-        "apiVersion": "apps/v1", "kind": "StatefulSet", "name": "web", "uid": "s",
-        "controller": True,
-    }  # fmt: skip
+    # Without the StatefulSet the garbage collector would delete the pods after a while.
+    kind = {"apiVersion": "apps/v1", "kind": "StatefulSet"}
+    metadata = {"name": "web", "namespace": "default"}
+    existing = standin.world.apply({**kind, "metadata": metadata, "spec": {}})
+    owner = {**kind, "name": "web", "uid": existing["metadata"]["uid"], "controller": True}
     pods = standin.world.list("pods")
     for pod in pods:
         standin.world.patch(
